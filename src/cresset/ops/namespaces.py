@@ -264,6 +264,8 @@ def _checked(schema, argument, value):
             return None
         kind = kind[:-1]
     match = re.fullmatch(r"(.+)\[\d*\]", kind)
+    if kind in ("float", "int", "SymInt") and isinstance(value, _native.Tensor) and value.numel() == 1:
+        value = float(value) if kind == "float" else int(value)
     if kind in _OF_NUMPY and isinstance(value, _OF_NUMPY[kind]) and type(value).__module__ == "numpy":
         value = value.item()
     if match:

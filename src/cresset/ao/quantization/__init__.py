@@ -13,6 +13,7 @@ from .fuse_modules import fuse_known_modules, fuse_modules, fuse_modules_qat
 from .fuser_method_mappings import *  # noqa: F403
 from .observer import *  # noqa: F403
 from .qconfig import *  # noqa: F403
+from .qconfig_mapping import QConfigMapping, get_default_qat_qconfig_mapping, get_default_qconfig_mapping
 from .quantization_mappings import (
     get_default_compare_output_module_list,
     get_default_dynamic_quant_module_mappings,

@@ -1,0 +1,24 @@
+"""torch.ao.quantization.backend_config: what a backend can compute with integers. `prepare_fx` and `convert_fx` read
+it."""
+
+from .backend_config import (
+    BackendConfig,
+    BackendPatternConfig,
+    DTypeConfig,
+    DTypeWithConstraints,
+    ObservationType,
+)
+from .native import (
+    get_fbgemm_backend_config,
+    get_native_backend_config,
+    get_native_backend_config_dict,
+    get_onednn_backend_config,
+    get_qnnpack_backend_config,
+    get_x86_backend_config,
+)
+
+__all__ = [
+    "BackendConfig", "BackendPatternConfig", "DTypeConfig", "DTypeWithConstraints", "ObservationType",
+    "get_fbgemm_backend_config", "get_native_backend_config", "get_native_backend_config_dict",
+    "get_onednn_backend_config", "get_qnnpack_backend_config", "get_x86_backend_config",
+]  # fmt: skip
