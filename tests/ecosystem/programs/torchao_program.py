@@ -1,4 +1,4 @@
-"""torchao: weights of 8, 4 and fewer bits and of 8-bit floats, saved and loaded; training with imitation; optimizers with
+"""torchao: weights of 8 bits and fewer and of 8-bit floats, saved and loaded; training with imitation; optimizers with
 states of 8 and 4 bits; masks of zeros.
 """
 
