@@ -257,6 +257,15 @@ def test_the_recorded_gradient_of_a_piecewise_linear_function_has_a_gradient_of_
     assert cresset.equal(by_grad, first)
 
 
+def test_a_result_of_relu6_may_be_written_over():
+    x = cresset.tensor([-1.0, 3.0, 7.0], requires_grad=True)
+    cresset.nn.functional.relu6(x).add_(x).sum().backward()
+    assert x.grad.tolist() == [1.0, 2.0, 1.0]
+    x.grad = None
+    cresset.nn.functional.relu6(x * 1, inplace=True).sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0, 0.0]
+
+
 def test_a_recorded_gradient_of_slope_zero_inside_vmap():
     def slope(x):
         return cresset.func.grad(lambda x: cresset.relu(x) ** 2)(x)

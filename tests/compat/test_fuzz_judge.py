@@ -278,6 +278,13 @@ def test_what_is_known_is_so_by_its_circumstances(name):
 
 
 BEYOND = {
+    "of a distance whose operand is detached": [
+        "v0 = values((2, 3), 'float32', 4).requires_grad_()",
+        "v1 = v0 * 1",
+        "v2 = t.dist(v1, t.ones(2, 3))",
+        "v1.detach_()",
+        "v2.backward()",
+    ],
     "of a tensor that is twice in a list": [
         "v0, v1 = values((3,), 'float32', 4).requires_grad_(), values((3,), 'float32', 5)",
         "v2 = v1 * 1",

@@ -229,12 +229,13 @@ def circumstances(libraries, steps, why, operands):
         theirs = with_each_alone(steps)
         if theirs != steps and agrees(libraries, steps, theirs, answered=False):
             return AS_ALONE
-    if re.match(r"only torch|raised ValueError instead of RuntimeError: h\d+ [|]", why) and IN_PLACE in why:
+    saved_is_gone = IN_PLACE in why or "detached in-place" in why
+    if re.match(r"only torch|raised ValueError instead of RuntimeError: h\d+ [|]", why) and saved_is_gone:
         return AS_SAVED if agrees_with_saved_copies(libraries, steps, operands) else ""
     if IN_PLACE in why and counted_together(libraries, steps):
         return TOGETHER
     made_of_others = "MulBackward1 needs" in why and any("ndtr(" in step for step in steps)
-    if why.startswith("only cresset") and (KEPT.search(why) or made_of_others):
+    if why.startswith("only cresset") and (KEPT.search(why) or made_of_others or "detached in-place" in why):
         with saving_copies(libraries[1]):
             return AS_KEPT if agrees(libraries, steps, steps) else ""
     if why.startswith("only torch raised") and (said := another_way(libraries, steps, why)):

@@ -45,8 +45,8 @@ def relu6(x):
 
 
 @relu6.derivative(flat="input")
-def _(output):
-    return where((output <= 0) | (output >= 6), 0, 1)
+def _(x):
+    return where((x <= 0) | (x >= 6), 0, 1)
 
 
 @pointwise(types="real", method=False, inplace=True, examples=[(0.5, 0.5), (-3.0, -1.0)])
