@@ -188,3 +188,15 @@ def test_a_tensor_that_a_weak_reference_gave_outlives_who_held_it():
     assert again.sum().item() == 2.0 and again.note == "mine" and reference() is again
     del again
     assert reference() is None
+
+
+def test_the_graph_holds_a_leaf_until_it_is_gone():
+    x = leaf(1.0, 2.0)
+    assert x._use_count() == 1
+    first, second = (x * 2).split(1)
+    assert x._use_count() == 2
+    first.sum().backward(retain_graph=True)
+    del first
+    assert x._use_count() == 2
+    del second
+    assert x._use_count() == 1

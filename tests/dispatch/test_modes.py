@@ -251,3 +251,10 @@ def test_printing_is_nothing_that_a_mode_sees():
     with Logged():
         assert repr(x) == "tensor([1., 1., 1.])"
     assert not seen
+
+
+def test_contiguous_is_a_clone_where_elements_move_and_nothing_else():
+    x = torch.ones(2, 3)
+    with Log() as seen:
+        x.contiguous(), x.t().contiguous(), x.any(1), x.all(), x.all((0, 1))
+    assert seen.lines == ["aten.t.default", "aten.clone.default", "aten.any.dim", "aten.all.default", "aten.all.dims"]

@@ -3,6 +3,7 @@ freezing.
 """
 
 import copy
+import enum
 import io
 import pickle
 import threading
@@ -405,3 +406,21 @@ class TestHooksInFiles:
         module.register_forward_hook(globals()["behind"])
         with pytest.raises(RuntimeError, match="Can't define hook: behind on class: .*Worded because a method or hook"):
             cresset.jit.script(module)
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+    BLUE = 3
+
+
+def others(color: Color):
+    values: List[int] = []
+    for one in Color:
+        if one != color:
+            values.append(one.value)
+    return values
+
+
+def test_an_enumeration_is_iterated_over_its_members():
+    assert cresset.jit.script(others)(Color.GREEN) == [1, 3]

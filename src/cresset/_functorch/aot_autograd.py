@@ -181,7 +181,8 @@ def _compile(fn, leaves, spec, compilers):
 
 def _recorded(function, inputs, primals, compilers):
     """The graph of a function; its first inputs are called primals, the others tangents."""
-    graph = make_fx(function, compilers.decompositions)(*inputs)
+    with cresset.random.fork_rng(devices=[]):  # what is drawn while recording is drawn again by the graph
+        graph = make_fx(function, compilers.decompositions)(*inputs)
     for k, node in enumerate([n for n in graph.graph.nodes if n.op == "placeholder"]):
         name = f"primals_{k + 1}" if k < primals else f"tangents_{k - primals + 1}"
         node._rename(name)

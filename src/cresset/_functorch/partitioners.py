@@ -6,6 +6,7 @@ outputs are the results, then the gradients of the inputs.
 """
 
 import math
+import operator
 
 import cresset
 
@@ -80,6 +81,8 @@ class _Joint:
         self.writes = [n for n in self.before if _is_write(n)]
         # What the results need; with writes all that can be computed before them, in the order of the program.
         self.forward = self.before_set if self.writes else _needed([*self.results, *self.primals])
+        # Of what gives several results, each of them can be kept, but not all as one.
+        self.forward |= {n for n in self.before if n.target is operator.getitem and n.args[0] in self.forward}
 
     def is_read_backward(self, node, *, by_backward_alone=False):
         """Whether the gradients read it: as they are, or by what is computed backward."""

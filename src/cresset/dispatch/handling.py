@@ -119,6 +119,9 @@ def handle(name, args, out):
     if base == "to" or base in translation.METHODS_OF_DTYPES:
         found = translation.converted(name, args)
         return args[0] if found is None else give(*found)
+    if base == "contiguous" and out is None:
+        found = translation.made_contiguous(*args)
+        return args[0] if found is None else give(*found)
     found = translation.aten_call(name, args, out)
     if found is None:
         return translation.made_of_others(name, args, out)

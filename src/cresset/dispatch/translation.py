@@ -144,6 +144,16 @@ POWERS = {
 }  # fmt: skip
 
 
+def _over(name):
+    """any and all, of which those of one dimension have an overload of their own."""
+
+    def form(input, dim=None, keepdim=False):
+        dim = dim[0] if isinstance(dim, (list, tuple)) and len(dim) == 1 else dim
+        return name, (input,) if dim is None else (input, dim, keepdim), {}
+
+    return form
+
+
 def _power(aten, exponent):
     return lambda input: (aten, (input, exponent), {})
 
@@ -157,6 +167,8 @@ _APART = {
     "narrow": _narrow,
     "chunk": _chunk,
     "reshape": _reshape,
+    "any": _over("any"),
+    "all": _over("all"),
     **{f"{name}{end}": _power(f"pow{end}", exponent) for name, exponent in POWERS.items() for end in ("", "_")},
 }
 # The same into several others (fx/experimental/composites.py).
@@ -186,6 +198,14 @@ def converted(name, args):
     if not plain:
         words["memory_format"] = format
     return aten_table.packet("_to_copy").default, (input,), words
+
+
+def made_contiguous(input, memory_format=None):
+    """`contiguous`: the tensor itself where it is so already, else its clone in that order."""
+    format = memory_format or _native.contiguous_format
+    if input.is_contiguous(memory_format=format):
+        return None
+    return aten_table.packet("clone").default, (input,), {"memory_format": format}
 
 
 METHODS_OF_DTYPES = {name: getattr(_native, dtype) for name, dtype in aten_calls.TYPES.items()}

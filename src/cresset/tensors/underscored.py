@@ -4,6 +4,8 @@ words.
 
 import cresset
 
+from .. import _native
+
 
 def _conj(self):
     """`conj()`."""
@@ -18,6 +20,11 @@ def _conj_physical(self):
 def _is_zerotensor(self):
     """Whether the tensor is a zero that has no memory: there are none here."""
     return False
+
+
+def _use_count(self):
+    """How many hold the tensor: its object, views of it, and the node that gathers its gradient."""
+    return _native.use_count(self)
 
 
 def _fix_weakref(self):
@@ -131,7 +138,8 @@ def _philox_only(name):
 
 
 METHODS = [
-    _conj, _conj_physical, _is_zerotensor, _fix_weakref, _dimI, _dimV, _to_dense, _to_sparse, _to_sparse_csr,
+    _conj, _conj_physical, _is_zerotensor, _use_count, _fix_weakref, _dimI, _dimV, _to_dense, _to_sparse,
+    _to_sparse_csr,
     _to_sparse_csc, _to_sparse_bsr, _to_sparse_bsc, _coalesced_, _sparse_mask_projection, resize_as_sparse_,
     slice_inverse, to_mkldnn, _autocast_to_full_precision, _autocast_to_reduced_precision, _addmm_activation,
     *map(_nested_only, ["_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets"]),

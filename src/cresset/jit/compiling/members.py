@@ -126,6 +126,8 @@ class Members:
             return self.constant(thing)
         if isinstance(thing, enum.Enum):
             return self.constant(thing, self.unit.class_type(type(thing)))
+        if isinstance(thing, type) and issubclass(thing, enum.Enum):  # its members, in order
+            thing, meaning = list(thing), Py(list(thing), constant=True)
         if isinstance(thing, (tuple, list)) and (meaning.constant or self.loose):
             parts = [self.python_value(Py(item, True), tree) for item in thing]
             if isinstance(thing, list):

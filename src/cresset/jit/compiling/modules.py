@@ -226,7 +226,7 @@ class Modules:
                 into.append(self._known_hook(made, hook) or self._hook(made, hook))
 
     def _known_hook(self, made, hook):
-        """The Function of a hook that is registered twice. Names are the class's own: another of one name is refused."""
+        """The Function of a hook that is there already. Names are the class's own: another of one name is refused."""
         name = getattr(hook, "__name__", "hook")
         for known in (*made.forward_pre_hooks, *made.forward_hooks):
             if known.original is hook:
