@@ -355,6 +355,13 @@ class TestBackends:
         assert type(made.get_submodule("0")) is quantized.Linear
         assert type(made.get_submodule("1")) is nn.Hardswish
 
+    def test_patterns_are_known_by_their_last_call(self):
+        nested = [
+            BackendPatternConfig(pattern).nested_pattern
+            for pattern in (nn.Linear, (nn.Linear, nn.ReLU), (nn.Conv2d, nn.BatchNorm2d, nn.ReLU))
+        ]
+        assert nested == [nn.Linear, (nn.ReLU, nn.Linear), (nn.ReLU, (nn.BatchNorm2d, nn.Conv2d))]
+
     def test_bounds_of_integers_and_scales(self):
         observer = q.MinMaxObserver(quant_min=0, quant_max=127, eps=2**-12)
         assert DTypeWithConstraints(cresset.quint8, 0, 127).allows(observer)
@@ -381,6 +388,23 @@ class TestBackends:
         assert config["size"].observation_type is ObservationType.INPUT_OUTPUT_NOT_OBSERVED
         assert config[nn.Linear] != config[nn.Conv2d]
         assert config[nn.Linear].dtype_configs[0] == config[nn.Conv2d].dtype_configs[0]
+
+
+def test_a_norm_and_a_relu_behind_a_linear_layer():
+    x = cresset.randn(6, 4)
+    observed = prepared(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU()), x)
+    reference, made = convert_to_reference_fx(copy.deepcopy(observed)), convert_fx(observed)
+    assert type(reference.get_submodule("0")) is quantized.reference.Linear
+    assert type(made.get_submodule("0")) is intrinsic.quantized.LinearReLU
+    assert (made(x) - reference(x)).abs().max() < 0.02
+
+
+def test_a_fused_layer_is_named_by_the_one_with_the_weight():
+    x = cresset.randn(6, 4)
+    for kind, found in ((nn.ReLU, intrinsic.quantized.LinearReLU), (nn.Linear, intrinsic.LinearReLU)):
+        mapping = q.get_default_qconfig_mapping().set_object_type(kind, None)
+        made = convert_fx(prepared(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), x, mapping))
+        assert type(made.get_submodule("0")) is found
 
 
 def test_what_cannot_be_done_is_said():

@@ -197,6 +197,16 @@ class BackendPatternConfig:
         self._pattern_complex_format = pattern
         return self
 
+    @property
+    def nested_pattern(self):
+        """The pattern as (last call, patterns of its arguments ...); of two calls (second, first)."""
+        if self._pattern_complex_format is not None or not isinstance(self.pattern, tuple):
+            return self.pattern if self._pattern_complex_format is None else self._pattern_complex_format
+        nested, *later = self.pattern
+        for call in later:
+            nested = (call, nested)
+        return nested
+
     @classmethod
     def from_dict(cls, backend_pattern_config_dict):
         """Of a dict, as `to_dict` gives it."""
@@ -258,9 +268,7 @@ class BackendConfig:
 
     def set_backend_pattern_config(self, config):
         """One more pattern."""
-        complex_format = config._pattern_complex_format
-        key = config.pattern if complex_format is None else complex_format
-        self._pattern_complex_format_to_config[key] = config
+        self._pattern_complex_format_to_config[config.nested_pattern] = config
         return self
 
     def set_backend_pattern_configs(self, configs):

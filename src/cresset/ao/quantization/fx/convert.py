@@ -7,7 +7,7 @@ import copy
 import cresset
 from cresset.fx import Node
 
-from ...nn import intrinsic, quantized
+from ...nn import intrinsic
 from ...nn.quantized.reference import parameters_of
 from . import match_utils
 from .lower import is_dequantized, lower
@@ -24,8 +24,11 @@ def convert(model, is_reference, custom, qconfig_mapping, backend_config):
     by_name = {node.name: node for node in graph.nodes}
     found = [node.meta["quantized"] for node in graph.nodes if "quantized" in node.meta]
     found = [one for one in found if not _is_left_out(one, by_name, modules, qconfig_mapping)]
-    known = {config.pattern: config for config in backend_config.configs}
-    found = [one._replace(config=known.get(one.config.pattern, one.config)) for one in found]
+    references = {
+        config.pattern: config.reference_quantized_module
+        for config in backend_config.configs
+        if isinstance(config.pattern, type) and config.reference_quantized_module is not None
+    }
     wanted = {name for one in found for name in one.nodes}
     _swap_observed(model, modules, custom)
     _dequantize_inputs(graph)
@@ -36,7 +39,7 @@ def convert(model, is_reference, custom, qconfig_mapping, backend_config):
     for one in found:
         nodes = [by_name[name] for name in one.nodes]
         if is_reference or not lower(model, nodes, one, modules):
-            _refer(model, nodes, one, modules)
+            _refer(model, nodes, one.qconfig, references, modules)
     for node in graph.nodes:
         if is_number(node):  # sizes are those of the integers
             for value in filter(is_dequantized, node.all_input_nodes):
@@ -145,24 +148,23 @@ def _quantize_results(graph):
     output.args = (type(results)(listed) if isinstance(results, (tuple, list)) else listed[0],)
 
 
-def _refer(model, nodes, found, modules):
-    """Put a layer of a reference model in the place of one with a weight."""
-    kind, node = found.config.reference_quantized_module, nodes[0]
-    getter = found.config._root_node_getter
-    node = node if getter is None else getter(tuple(nodes))
-    if kind is None or node.op != "call_module":
-        return
-    module = modules[node.target]
+def _refer(model, nodes, qconfig, references, modules):
+    """Put layers of a reference model in the place of those with a weight."""
+    for node in nodes:
+        if node.op == "call_module" and type(modules[node.target]) in references:
+            module = modules[node.target]
+            replace_module(model, node.target, _reference_of(module, qconfig, references[type(module)]))
+
+
+def _reference_of(module, qconfig, kind):
     trained = getattr(module, "weight_fake_quant", None)
     plain = module.to_float() if trained is not None else module
     layer = plain[0] if isinstance(plain, intrinsic._FusedModule) else plain
-    if isinstance(layer, quantized.reference.ReferenceQuantizedModule):
-        return
-    observer = found.qconfig.weight() if trained is None else trained
+    observer = qconfig.weight() if trained is None else trained
     observer(layer.weight.detach())
     made = kind.from_float(layer, parameters_of(observer))
-    if layer is not plain:
-        plain = copy.copy(plain)
-        plain._modules = {**plain._modules, "0": made}
-        made = plain
-    replace_module(model, node.target, made)
+    if layer is plain:
+        return made
+    plain = copy.copy(plain)
+    plain._modules = {**plain._modules, "0": made}
+    return plain

@@ -7,7 +7,7 @@ import cresset.nn.functional as F
 from cresset import nn
 from cresset.fx import Node
 
-from ...nn import quantized
+from ...nn import intrinsic, quantized
 from ..quantization_mappings import DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS as _DYNAMIC
 from ..quantization_mappings import DEFAULT_STATIC_QUANT_MODULE_MAPPINGS as _STATIC
 from . import match_utils
@@ -18,6 +18,10 @@ __all__ = ["lower"]
 
 _OPERATORS = cresset.ops.quantized
 _STATIC_HERE = {**_STATIC, nn.Softmax: quantized.Softmax}
+_WITH_RELU = {
+    quantized.Linear: intrinsic.quantized.LinearReLU,
+    **{getattr(quantized, f"Conv{n}d"): getattr(intrinsic.quantized, f"ConvReLU{n}d") for n in (1, 2, 3)},
+}
 _BINARY = {
     operator.add: "add", cresset.add: "add", operator.mul: "mul", cresset.mul: "mul", cresset.matmul: "matmul",
 }  # fmt: skip
@@ -121,7 +125,9 @@ def _drop(model, nodes):
 def _lower_module(model, nodes, found, modules, quantize, scale):
     root, module = nodes[0], modules[nodes[0].target]
     kind = _STATIC_HERE[type(module)]
-    if len(nodes) > 1:
+    if len(nodes) > 1:  # a relu that was not fused, since the layer was fused with something else
+        kind = _WITH_RELU.get(kind)
+    if kind is None or len(nodes) > 2:
         return False
     module.qconfig, module.activation_post_process = found.qconfig, _Known(*scale)
     try:
@@ -131,6 +137,7 @@ def _lower_module(model, nodes, found, modules, quantize, scale):
     replace_module(model, root.target, made.train(module.training))
     _take_integers(root)
     _replace(model, quantize, root)
+    _drop(model, nodes[1:])
     return True
 
 

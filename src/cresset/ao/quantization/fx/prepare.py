@@ -32,7 +32,6 @@ class Quantized(NamedTuple):
     shared: bool
     is_dynamic: bool
     qconfig: object
-    config: object
 
 
 def prepare(model, qconfig_mapping, is_qat, scopes, custom, backend_config):
@@ -68,12 +67,12 @@ def prepare(model, qconfig_mapping, is_qat, scopes, custom, backend_config):
 
 
 def _kinds(node, modules):
-    """The object types of a node; of a layer that was fused those of its parts as well."""
+    """The object types of a node; of a layer that was fused also that of its first part, which has the weight."""
     kind = match_utils.kind_of(node, modules)
     if node.op == "call_module":
         module = modules[node.target]
         if isinstance(module, intrinsic._FusedModule) and isinstance(module, nn.Sequential):
-            return [kind, *(type(part) for part in module)]
+            return [kind, type(module[0])]
         bases = [base for base in kind.__mro__[1:] if base.__module__.startswith(("cresset.nn.", "torch.nn."))]
         return [kind, *bases[:1]] if kind.__module__.startswith(("cresset.ao", "torch.ao")) else [kind]
     return [kind]
@@ -195,9 +194,7 @@ class _Observing:
             if shared and observer is not first and is_observer(observer, self.modules):
                 self._share(first, observer)
         self._observe_weight(weighted, operands, qconfig)
-        last.meta["quantized"] = Quantized(
-            tuple(node.name for node in match.nodes), shared, is_dynamic, qconfig, config
-        )
+        last.meta["quantized"] = Quantized(tuple(node.name for node in match.nodes), shared, is_dynamic, qconfig)
         if is_dynamic or first is None:
             return
         if shared and not is_observer(first, self.modules):  # an input that comes quantized
