@@ -424,3 +424,12 @@ def others(color: Color):
 
 def test_an_enumeration_is_iterated_over_its_members():
     assert cresset.jit.script(others)(Color.GREEN) == [1, 3]
+
+
+def purple():
+    return Color.PURPLE
+
+
+def test_a_member_that_an_enumeration_does_not_have():
+    with pytest.raises(RuntimeError, match="enumeration 'Color' has no attribute 'PURPLE'"):
+        cresset.jit.script(purple)

@@ -103,6 +103,8 @@ class Members:
             return self.constant(base.object[name], self.unit.class_type(base.object))
         if isinstance(base.object, types.Type):
             raise self.error(tree, f"{base.object.annotation_str} has no attribute {name}")
+        if isinstance(base.object, type) and issubclass(base.object, enum.Enum):
+            raise self.error(tree, f"enumeration '{base.object.__name__}' has no attribute '{name}'")
         try:
             return Py(getattr(base.object, name), constant=True)
         except AttributeError:
