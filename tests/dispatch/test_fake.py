@@ -13,7 +13,7 @@ from cresset._subclasses import (
     FakeTensor,
     FakeTensorMode,
 )
-from cresset._subclasses.fake_tensor import MetadataMismatchError
+from cresset._subclasses.fake_tensor import FakeCopyMode, MetadataMismatchError
 
 
 def test_what_is_made_inside_has_no_memory():
@@ -325,3 +325,13 @@ def test_what_claims_to_be_on_the_meta_device_is_fake_like_others():
     with FakeTensorMode():
         x = torch.ones(1, device="meta")
         assert (x * 2).sum().device.type == "meta" and x.constant is None
+
+
+def test_a_module_is_copied_without_memory():
+    norm, shared = nn.BatchNorm2d(3), torch.ones(2)
+    with FakeCopyMode(FakeTensorMode()):
+        made = copy.deepcopy(norm)
+        pair = copy.deepcopy([shared, shared])
+    assert all(isinstance(tensor, FakeTensor) for tensor in made.state_dict().values())
+    assert isinstance(made.weight, nn.Parameter) and made.weight.requires_grad and made.running_mean.shape == (3,)
+    assert pair[0] is pair[1] and isinstance(pair[0], FakeTensor)

@@ -28,12 +28,14 @@ from ..dispatch import handling, modes
 from ..ops import aten_table
 from ..ops.aten_table import NUMBERS_AS_TENSORS
 from ..ops.tags import Tag
+from ..overrides import TorchFunctionMode
 from ..pytree import tree_leaves, tree_map, tree_map_only
 from ..serialization.options import _serialization_tls
 from ..storage import TypedStorage
 
 __all__ = [
-    "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter",
+    "DataDependentOutputException", "DynamicOutputShapeException", "FakeCopyMode", "FakeTensor",
+    "FakeTensorConverter",
     "FakeTensorMode", "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake",
     "maybe_get_fake_mode", "unset_fake_temporarily",
 ]  # fmt: skip
@@ -464,6 +466,32 @@ class FakeTensorMode(modes.TorchDispatchMode):
                     f"Unhandled FakeTensor Device Propagation for {func}, found two different devices {device}, {here}"
                 )
         return device or cresset.get_default_device()
+
+
+class FakeCopyMode(TorchFunctionMode):
+    """While it is active, copies of tensors are fake: `copy.deepcopy(module)` gives one without memory.
+
+    >>> import copy
+    >>> with cresset._subclasses.fake_tensor.FakeCopyMode(cresset._subclasses.FakeTensorMode()):
+    ...     layer = copy.deepcopy(cresset.nn.Linear(2, 3))
+    >>> type(layer.weight.data).__name__, layer.weight.shape
+    ('FakeTensor', torch.Size([3, 2]))
+    """
+
+    def __init__(self, fake_mode):
+        super().__init__()
+        self.fake_mode = fake_mode
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is Tensor.clone:
+            return func(self.fake_mode.from_tensor(args[0], static_shapes=True), **kwargs)
+        if func is Tensor.__deepcopy__ and type(args[0]) is Tensor:
+            tensor, memo = args
+            if id(tensor) not in memo:
+                memo[id(tensor)] = self.fake_mode.from_tensor(tensor, static_shapes=True)
+            return memo[id(tensor)]
+        return func(*args, **kwargs)
 
 
 def _is_here(fake):
