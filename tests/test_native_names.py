@@ -505,3 +505,23 @@ def test_the_processor_is_asked_by_its_features():
 
     assert torch._C._cpu._is_vnni_supported() is cpu.get_capabilities()["avx512_vnni"]
     assert cpu._is_amx_tile_supported() is cpu.get_capabilities()["amx_tile"]
+
+
+def test_what_block_sparse_kernels_are_started_with_is_refused_at_use():
+    from cresset.sparse import _triton_ops
+
+    with pytest.raises(NotImplementedError, match="launch_kernel"):
+        _triton_ops.launch_kernel(None)
+    with pytest.raises(ValueError, match="product: the batch dimensions"):
+        _triton_ops.broadcast_batch_dims("product", torch.ones(2, 1, 1), torch.ones(3, 1, 1))
+
+
+def test_an_optimizer_makes_its_state_without_a_step():
+    from cresset.distributed._tensor.placement_types import DTensorSpec, TensorMeta  # noqa: F401  torchtune's
+    from cresset.distributed.checkpoint.state_dict import _init_optim_state
+
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.Adam([weight])
+    _init_optim_state(optimizer)
+    assert set(optimizer.state[weight]) == {"step", "exp_avg", "exp_avg_sq"}
+    assert weight.tolist() == [1.0, 1.0]
