@@ -269,3 +269,10 @@ def test_operators_of_ones_own_have_rules_of_their_own():
     (node,) = program.graph.nodes
     assert (node.kind, node.domain, node.attributes) == ("Scale", "mine", {"factor": 2.0})
     assert program.graph.opsets == {"": 18, "mine": 3}
+
+
+def test_model_is_one_of_onnx_ir():
+    pytest.importorskip("onnx_ir")
+    model = cresset.onnx.export(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), (cresset.ones(1, 2),)).model
+    assert [node.op_type for node in model.graph] == ["Gemm", "Relu"]
+    assert [value.name for value in model.graph.inputs] == ["input"]

@@ -113,6 +113,13 @@ class ONNXProgram:
 
         return onnx.load_from_string(self.to_bytes(include_initializers=self.export_params))
 
+    @property
+    def model(self):
+        """The model as a Model of the onnx_ir package, which has to be installed: a copy."""
+        import onnx_ir
+
+        return onnx_ir.from_proto(self.model_proto)
+
     def initialize_inference_session(self, initializer=None):
         """Prepare to run the model with ONNX Runtime, which has to be installed; `initializer(bytes)` may make the
         session.
