@@ -451,6 +451,18 @@ def test_what_pytorch_refuses_is_known_where_it_is_right(name, monkeypatch):
     assert programs.judged(pair, [torch, cresset], steps, why)[2] is None
 
 
+def test_the_jacobian_of_nothing_has_the_class_of_what_there_is_none_of(monkeypatch):
+    steps = ["v0 = t.ones((2, 0)).as_subclass(Tagged) * 2", "v1 = t.autograd.functional.jacobian(lambda x: x * x, v0)"]
+    pair = lockstep.Lockstep([torch, cresset])
+    why, _ = programs.replay(pair, steps)
+    assert programs.judged(pair, [torch, cresset], steps, why)[2]
+    right = cresset.autograd.functional.jacobian
+    monkeypatch.setattr(
+        cresset.autograd.functional, "jacobian", lambda *given: right(*given).as_subclass(cresset.Tensor)
+    )
+    assert programs.judged(pair, [torch, cresset], steps, why)[2] is None
+
+
 def off(function, by):
     """The function with each result too large by a part of it."""
     return lambda *given, **named: function(*given, **named) * (1 + by)

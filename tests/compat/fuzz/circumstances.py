@@ -75,7 +75,8 @@ COMPARED = re.compile(r" ([<>]=?|[!=]=) |[.](eq|ne|lt|le|gt|ge|greater|less)(_eq
 VARIABLE = r"\bv\d+\b"
 SIZES = re.compile(r"\b(?:values|zeros|ones|full|rand|randn)\(\([\d, ]*\)|\beye\(0,")
 REASONS = [
-    re.compile(words) for words in ("not implemented for|dtype|scalar type|Low precision", "out of (range|bounds)")
+    re.compile(words)
+    for words in ("not implemented for|dtype|scalar type|Input type|Low precision", "out of (range|bounds)")
 ]
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(

@@ -403,7 +403,7 @@ WAYS = [
     (r"tolist\(\) shouldn't be called on a tensor with unallocated storage", without(r"[.]register_\w*hook\(")),
     (r"unsupported operation: some elements", in_fresh_memory),
     (r"unsupported operation: some elements", last(r"(backward\()(v\d+)", r"\1\2.clone()")),
-    (r"stack expects a non-empty TensorList", last(r"t\.autograd\.functional\.jacobian\(lambda x: x \* x, (v\d+)\)", r"t.zeros((*\1.shape, *\1.shape), dtype=\1.dtype)")),
+    (r"stack expects a non-empty TensorList", last(r"t\.autograd\.functional\.jacobian\(lambda x: x \* x, (v\d+)\)", r"t.zeros((*\1.shape, *\1.shape), dtype=\1.dtype).as_subclass(type(\1.detach()))")),
     (r"Dimension specified as", last(r"t\.take_along_dim\((v\d+), .*", r"t.gather(\1.view(1), 0, t.tensor([0])).view(())")),
     (r"cannot reshape tensor of 0 elements", last(r"F\.bilinear\((v\d+), \1, (.*)\)$", r"t.einsum('...i,oij,...j->...o', \1, \2, \1)")),
     (r"Only zero batch or zero channel inputs", last(r"(F\.conv(\d)d\()(v\d+)(.*)padding=1", lambda m: f"{m[1]}F.pad({m[3]}, {(1, 1) * int(m[2])}){m[4]}padding=0")),

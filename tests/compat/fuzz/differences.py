@@ -341,7 +341,7 @@ KNOWN = [
     (r"[.]set_\(", r"only cresset raised RuntimeError: setStorage", r"",
         "sizes beyond a storage are refused; PyTorch enlarges it"),
     (r"[.]set_\(", r"requires_grad False instead of True", r"", "memory is shared, not history"),
-    (r"^(v\d+)[.]set_\(v\d+\)$", r"^tensors \['v\d+[.]grad'(, 'v\d+[.]grad')*\] instead of \[\]$", r"is_leaf .* requires_grad is_leaf",
+    (r"^(v\d+)[.]set_\(v\d+\)$", r"^tensors \['v\d+[.]grad'(, 'v\d+[.]grad')*\] instead of \[\]$", r"^v\d+ <[^>]* is_leaf .* requires_grad",
         "memory is shared, not history: what is no result keeps its gradient"),
     (r"", r"only torch raised RuntimeError: Trying to resize storage that is not resizable.*; memory was lent$", r"",
         "memory that was once lent to NumPy, or read from a file, stays fixed in PyTorch; here until it is given back"),
