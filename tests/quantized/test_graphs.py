@@ -407,12 +407,22 @@ def test_a_fused_layer_is_named_by_the_one_with_the_weight():
         assert type(made.get_submodule("0")) is found
 
 
+def test_layers_that_are_called_twice_are_fused_once():
+    x = cresset.randn(4, 4)
+    model = Calls(lambda m, x: m.relu(m.a(m.relu(m.a(x)))), a=nn.Linear(4, 4), relu=nn.ReLU())
+    expected = model(x)
+    made = convert_fx(prepared(model, x, q.QConfigMapping().set_global(q.default_dynamic_qconfig)))
+    assert type(made.a) is intrinsic.quantized.dynamic.LinearReLU
+    assert called(made, "call_module") == ["a", "a"]
+    assert (made(x) - expected).abs().max() < 0.1
+
+
 def test_what_cannot_be_done_is_said():
     x = cresset.ones(1, 4)
     with pytest.raises(NotImplementedError, match="not equalized"):
         prepare_fx(nn.Linear(4, 4).eval(), USUAL, (x,), _equalization_config=USUAL)
     with pytest.raises(TypeError, match="tuple of arguments"):
-        prepare_fx(nn.Linear(4, 4).eval(), USUAL, x)
+        prepare_fx(nn.Linear(4, 4).eval(), USUAL, None)
     with pytest.raises(TypeError, match="what prepare_fx gives"):
         convert_fx(nn.Linear(4, 4))
 

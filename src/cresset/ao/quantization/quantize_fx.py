@@ -4,6 +4,7 @@ The graph is recorded by `cresset.fx`, so that functions and operators are quant
 the model where integers begin. `fx/prepare.py` puts observers in, `fx/convert.py` puts integers in their place.
 """
 
+from cresset import Tensor
 from cresset.fx import GraphModule
 
 from .backend_config import BackendConfig, get_native_backend_config
@@ -89,7 +90,7 @@ def _prepared(model, mapping, is_qat, example_inputs, custom, equalization, back
     who = "prepare_qat_fx" if is_qat else "prepare_fx"
     if equalization is not None and _made(QConfigMapping, equalization).to_dict() != _NOTHING:
         raise NotImplementedError(f"{who}: weights are not equalized; leave out _equalization_config")
-    if not isinstance(example_inputs, (tuple, list)):
+    if not isinstance(example_inputs, (tuple, list, dict, Tensor)):
         raise TypeError(f"{who}: expected a tuple of arguments as example_inputs, got {type(example_inputs).__name__}")
     if is_qat and not model.training:
         raise AssertionError("prepare_qat_fx only works on models in training mode")
