@@ -251,7 +251,7 @@ KNOWN = [
         "what detach() and data give of a tensor of inference mode is not written to either"),
     (r"backward\(|[.]grad\(", r"^said [\s\S]*; in None alone(; of a node of \w+( \w+)?)?$", r"",
         "which results and operands without a gradient a node tells of (the places of max, the divisor of fmod)"),
-    (r"^(with t[.]no_grad\(\): )?v\d+ = (v\d+ [-+*/] \S+|\S+ [-+*/] v\d+)$", r"^(v\d+) shares the memory of \1 instead of v\d+; memory was lent; memory was lent by DLPack", r"",
+    (r"^(with t[.]no_grad\(\): )?v\d+ = (v\d+ [-+*/] \S+|\S+ [-+*/] v\d+|t[.]\w+\(v\d+\))$", r"^(v\d+) shares the memory of \1 instead of v\d+; memory was lent; memory was lent by DLPack", r"",
         "PyTorch frees memory that from_dlpack shares, and a new result lies there"),
     (r"grown\(.*resize_", r"^v\d+ shares the memory of v\d+ instead of v\d+; memory was lent; memory was lent by DLPack$", r"",
         "memory that was lent by DLPack stays where it is"),
