@@ -4,9 +4,10 @@ import copy
 import warnings
 
 import pytest
-import torch
 
 import cresset
+
+torch = pytest.importorskip("torch")
 
 
 class _Models:
