@@ -22,7 +22,6 @@ const KernelFamily kPut("compact.cuh", "put_elements", {"WORD"}, {"-DPUT"});
 const KernelFamily kRanks("compact.cuh", "flag_ranks", {"INCLUDING"}, {"-DRANKS"});
 const KernelFamily kCoordinates("compact.cuh", "place_coordinates", {}, {"-DCOORDINATES"});
 
-const KernelFamily kCountRuns("compact.cuh", "count_runs", {"T"}, {"-DCOUNT_RUNS"});
 const KernelFamily kTakeRuns("compact.cuh", "take_runs", {"T"}, {"-DTAKE_RUNS"});
 
 struct Shape {
@@ -30,37 +29,33 @@ struct Shape {
   int64_t strides[kMostDims] = {};
 };
 
-// What `count` writes down for each tile becomes the sum of those before it, and after them stands the sum of all.
-template <class Count>
-Tensor sums_before(const Place& place, const Tensor& t, const Count& count) {
-  const int64_t tiles = divide_up(t.numel(), kTile);
-  const Tensor counts = empty({{tiles + 1}}, Dtype::i64, t.device());
-  if (tiles) count(tiles, counts.bytes());
-  kSum.launch(place, {}, 1, kBlock, 0, counts.bytes(), tiles);
-  return counts;
-}
-int64_t last_of(const Tensor& counts) { return item(view_of(counts, {}, {}, counts.numel() - 1)).integer; }
+int64_t element(const Tensor& t, int64_t place) { return item(view_of(t, {}, {}, place)).integer; }
 
 }  // namespace
 
 CountedFlags::CountedFlags(const Tensor& mask) : flags(contiguous_on_device(mask)), n(mask.numel()) {
   const Place place(mask.device());
-  counts = sums_before(
-      place, flags, [&](int64_t tiles, char* to) { kCount.launch(place, {}, tiles, kBlock, 0, flags.bytes(), n, to); });
+  const int64_t tiles = divide_up(n, kTile);
+  counts = empty({{tiles + 1}}, Dtype::i64, mask.device());  // of each tile; then of those before it, and of all
+  if (tiles) kCount.launch(place, {}, tiles, kBlock, 0, flags.bytes(), n, counts.bytes());
+  kSum.launch(place, {}, 1, kBlock, 0, counts.bytes(), tiles);
 }
 
-int64_t CountedFlags::total() const { return n == 0 ? 0 : last_of(counts); }
+int64_t CountedFlags::total() const { return n == 0 ? 0 : element(counts, counts.numel() - 1); }
 
 Tensor starts_of_runs(const Tensor& x) {
   const Place place(x.device());
-  const int64_t n = x.numel();
-  const Tensor counts = sums_before(place, x, [&](int64_t tiles, char* to) {
-    kCountRuns.launch(place, {x.dtype()}, tiles, kBlock, 0, x.bytes(), n, to);
-  });
-  const Tensor out = empty({{n ? last_of(counts) : 0}}, x.dtype(), x.device());
-  if (n)
-    kTakeRuns.launch(place, {x.dtype()}, divide_up(n, kTile), kBlock, 0, x.bytes(), n, counts.bytes(), out.bytes());
-  return out;
+  const int64_t n = x.numel(), tiles = divide_up(n, kTile), lefts = tiles + divide_up(tiles, kBlock);
+  const Tensor out = empty({{n}}, x.dtype(), x.device());
+  if (n == 0) return out;
+  const Tensor left = empty({{lefts + 1, 2}}, Dtype::i64, x.device());  // at the end the ticket, and how many there are
+  fill(left, 0);
+  char* const end = left.bytes() + lefts * 16;
+  kTakeRuns.launch(place, {x.dtype()}, tiles, kBlock, 0, x.bytes(), n, left.bytes(), end, out.bytes(), end + 8,
+                   static_cast<int32_t>(tiles));
+  const int64_t count = element(left, lefts * 2 + 1);
+  const Tensor taken = view_of(out, {{count}}, {{1}}, 0);
+  return count < n / 2 ? clone(taken, MemoryFormat::contiguous) : taken;  // few do not hold the room of all
 }
 
 Tensor CountedFlags::places(DimsView given_sizes, DimsView given_strides) const {

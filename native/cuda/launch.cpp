@@ -18,10 +18,11 @@ namespace {
 
 // Note [Launched early]
 // Between the end of a kernel and the beginning of the next one about a microsecond passes, in which the device empties
-// its caches and starts blocks. From compute capability 9.0 on, a kernel may be started while the one before it ends:
-// its first statement, `after_earlier_work`, waits there until all that came before is done and can be seen. So every
-// kernel of ours has to have it, and none may touch memory before. What others launch (libraries, copies) waits as ever
-// for the end of ours.
+// its caches and starts blocks. From compute capability 9.0 on, a kernel may be started while the one before it runs:
+// its first statement, `after_earlier_work`, waits there until all that came before is done and can be seen, and then
+// lets the next kernel start, whose blocks come when all of this one's have started and there is room. So every kernel
+// of ours has to have it, and none may touch memory before (to ask for it, `prefetch`, is allowed). What others launch
+// (libraries, copies) waits as ever for the end of ours.
 constexpr LaunchAttribute kEarly = {kAttributeEarly, 1, {}};
 constexpr int kFirstMajor = 9;  // of the compute capability
 

@@ -80,7 +80,6 @@ __device__ __forceinline__ uint32_t word_of(const uint4& words, int which) {
 // A warp computes eight rows and sixteen columns over a part of k. A lane has the columns g and g + 8 of weights, which
 // are the first factor of the tensor cores; the order of the terms of a sum along k is free.
 extern "C" __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps) few_rows(const Product p) {
-  after_earlier_work();
   extern __shared__ char shared[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int part = warp % PARTS, slice = blockIdx.x * kSlices + warp / PARTS;
@@ -99,6 +98,14 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps) few_rows(
     else
       from[c] = p.weights + column[c] * static_cast<int64_t>(p.k / 4) + begin * kStep + t * 4;
   }
+
+  // A warp's weights are on their way to the cache before the kernel may begin: half of its time is that of its start.
+  const int64_t own = (end - begin) * static_cast<int64_t>(kStep) * 4;
+  if (WHOLE && begin < end && lane == 0)
+#pragma unroll
+    for (int c = 0; c < (BITS == 4 ? 2 : 16); ++c)
+      prefetch(p.weights + (BITS == 4 ? (slice * 2 + c) * static_cast<int64_t>(p.k) : (slice * 16 + c) * static_cast<int64_t>(p.k / 4)) + begin * kStep, own);
+  after_earlier_work();
 
   struct Loaded {
     uint4 weights[2];

@@ -88,3 +88,17 @@ def test_long_rows_are_scanned_tile_by_tile():
     for name in ("cummax", "cummin"):
         for got, expected in zip(getattr(x.cuda(), name)(1), getattr(x, name)(1), strict=True):
             assert cresset.equal(got.cpu(), expected)
+
+
+def test_long_rows_keep_denormal_numbers_infinities_and_nan():
+    x = numbers((1, 100_000), "float32")
+    x[0, :40] = 1e-42
+    x[0, 70_000], x[0, 90_000] = math.inf, math.nan
+    expected = x.double().cumsum(1).float()
+    cresset.testing.assert_close(x.cuda().cumsum(1).cpu(), expected, equal_nan=True)
+    for dtype in ("bfloat16", "float16"):
+        half = x.to(getattr(cresset, dtype))
+        got, expected = half.cuda().cumsum(1).cpu(), half.double().cumsum(1).to(half.dtype)
+        assert cresset.equal(got[:, :70_000], expected[:, :70_000]) and got[0, 70_000] == math.inf
+    tiny = cresset.full((40_000,), 1e-42)
+    cresset.testing.assert_close(tiny.cuda().cumsum(0).cpu(), tiny.double().cumsum(0).float(), rtol=1e-6, atol=0)

@@ -154,3 +154,9 @@ def test_many_tiles_are_sorted_and_runs_found_in_them(most):
 def test_rows_of_four_thousand_are_sorted_by_a_block():
     x = torch.randint(0, 900, (7, 3001), generator=torch.Generator().manual_seed(6)).float()
     agree(lambda x: x.sort(1, stable=True), x)
+
+
+def test_runs_of_many_tiles():
+    numbers = torch.randint(0, 3, (1_300_007,), generator=torch.Generator().manual_seed(1))
+    for x in (numbers, numbers.bool(), numbers.sort().values, numbers.bfloat16(), numbers.int(), numbers[:4096]):
+        assert torch.equal(x.cuda().unique_consecutive().cpu(), x.unique_consecutive())

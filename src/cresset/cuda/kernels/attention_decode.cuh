@@ -53,7 +53,6 @@ __device__ __forceinline__ void numbers_of(float (&to)[8], const uint4& from, bo
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(const Problem p) {
-  after_earlier_work();
   __shared__ float queries[ROWS][WIDTH], weights[ROWS][PART], sums[WARPS][ROWS][WIDTH], pairs[ROWS][2];
   const int parts = parts_of(p), all_rows = p.group * p.queries, groups = (all_rows + ROWS - 1) / ROWS,
             shared_heads = p.heads / p.group;
@@ -61,6 +60,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(const Pro
             item = blockIdx.x / parts / groups, shared_head = item % shared_heads, batch = item / shared_heads;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, slot = threadIdx.x / LANES,
             column = threadIdx.x % LANES * 8;
+  if (lane == 0 && warp < 2) {
+    const HeadRows& rows = warp == 0 ? p.key : p.value;
+    const T* const first = matrix_of<T>(rows, batch, shared_head) + part * PART * rows.row;
+    const int there = min(PART, p.keys - part * PART);
+    if (rows.row == p.width && there > 0) prefetch(first, there * p.width * static_cast<int>(sizeof(T)));
+  }
+  after_earlier_work();
   uint4 keys[PASSES] = {}, values[PASSES] = {};
   if (p.keys > 0) {
     load_rows(keys, p.key, batch, shared_head, part * PART, p.keys, column, p.width);

@@ -1,10 +1,13 @@
 // Where flags are set: counting them tile by tile, and writing down their places or ranks, or what stands there. COUNT,
-// SUM, PLACES, TAKE, PUT, RANKS, COORDINATES, COUNT_RUNS, TAKE_RUNS: which kernel is wanted. A thread looks at 16
-// neighboring flags (bytes, zero or not), a block at a tile of 4096.
+// SUM, PLACES, TAKE, PUT, RANKS, COORDINATES, TAKE_RUNS: which kernel is wanted. A thread looks at 16 neighboring flags
+// (bytes, zero or not), a block at a tile of 4096.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"
 #include "fault.cuh"
+#ifdef TAKE_RUNS
+#include "lookback.cuh"
+#endif
 
 constexpr int kFlags = 16, kTile = kSortBlock * kFlags, kMostDims = 8;
 
@@ -184,62 +187,75 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 #endif
 
-#if defined(COUNT_RUNS) || defined(TAKE_RUNS)
-// Elements that differ from the one before them. A warp has 512 of a tile, 32 at a time: bit l of starts[j] is set
-// where the one of lane l begins a run.
-struct Runs {
-  uint32_t starts[kFlags], count;
-  int64_t first;  // the lane's element of the first 32
-};
-__device__ __forceinline__ Runs runs_of(const T* x, int64_t n) {
-  Runs r{{}, 0, static_cast<int64_t>(blockIdx.x) * kTile + threadIdx.x / 32 * (32 * kFlags) + threadIdx.x % 32};
-#pragma unroll
-  for (int j = 0; j < kFlags; ++j) {
-    const int64_t i = r.first + j * 32;
-    const bool starts = i < n && (i == 0 || convert<opmath<T>>(x[i]) != convert<opmath<T>>(x[i - 1]));
-    r.starts[j] = __ballot_sync(0xffffffffu, starts);
-    r.count += static_cast<uint32_t>(__popc(static_cast<int>(r.starts[j])));
-  }
-  return r;
-}
-// Of a block: the starts before this warp's, and all of them.
-__device__ __forceinline__ uint32_t starts_before(const Runs& r, uint32_t& all) {
-  __shared__ uint32_t counts[kSortWarps];
-  if (threadIdx.x % 32 == 0) counts[threadIdx.x / 32] = r.count;
-  __syncthreads();
-  uint32_t before = 0;
-  all = 0;
-#pragma unroll
-  for (uint32_t w = 0; w < kSortWarps; ++w) {
-    before += w < threadIdx.x / 32 ? counts[w] : 0;
-    all += counts[w];
-  }
-  return before;
-}
-#endif
-
-#ifdef COUNT_RUNS
-extern "C" __global__ void __launch_bounds__(kSortBlock) count_runs(const T* x, int64_t n, int64_t* counts) {
-  after_earlier_work();
-  uint32_t all;
-  starts_before(runs_of(x, n), all);
-  if (threadIdx.x == 0) counts[blockIdx.x] = all;
-}
-#endif
-
 #ifdef TAKE_RUNS
-// The first element of each run.
-extern "C" __global__ void __launch_bounds__(kSortBlock)
-    take_runs(const T* x, int64_t n, const int64_t* counts, T* out) {
+constexpr int kRunsAtOnce = sizeof(T) == 8 ? 3 : 4;  // blocks of a multiprocessor: more have no registers left
+
+// What lane `lane` has.
+__device__ __forceinline__ T of_lane(const T& value, int lane) {
+  constexpr int kWords = (sizeof(T) + 3) / 4;
+  uint32_t words[kWords] = {};
+  T result;
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) words[i] = __shfl_sync(0xffffffffu, words[i], lane);
+  memcpy(&result, words, sizeof(T));
+  return result;
+}
+
+// The first element of each run of equal ones, in one pass: a block has a tile, counts where runs start in it and
+// learns from the blocks before it how many start before. Of the tiles 256 make a group; `left` has a place for each
+// tile and then one for each group; it and the ticket were zero before the kernel. A warp has 512 elements, 32 at a
+// time.
+extern "C" __global__ void __launch_bounds__(kSortBlock, kRunsAtOnce)
+    take_runs(const T* x, int64_t n, Left<int64_t>* left, uint32_t* tickets, T* out, int64_t* total, int32_t tiles) {
   after_earlier_work();
-  const Runs r = runs_of(x, n);
-  uint32_t all;
-  out += counts[blockIdx.x] + starts_before(r, all);
-  const uint32_t lane = threadIdx.x % 32, below = (1u << lane) - 1;
+  __shared__ uint32_t sums[kSortWarps], all[2];
+  const auto number = static_cast<int32_t>(draw_ticket(tickets)), group = number / kSortBlock,
+             in_group = number % kSortBlock, thread = static_cast<int32_t>(threadIdx.x), lane = thread % 32;
+  const int64_t first = static_cast<int64_t>(number) * kTile + thread / 32 * (32 * kFlags) + lane;
+  T values[kFlags]{}, before{};  // the one before the warp's first
+#pragma unroll
+  for (int j = 0; j < kFlags; ++j)
+    if (first + j * 32 < n) values[j] = x[first + j * 32];
+  if (lane == 0 && first > 0 && first <= n) before = x[first - 1];
+  uint32_t starts[kFlags], count = 0;  // bit l of starts[j]: the element of lane l begins a run
 #pragma unroll
   for (int j = 0; j < kFlags; ++j) {
-    if (r.starts[j] >> lane & 1) out[__popc(static_cast<int>(r.starts[j] & below))] = x[r.first + j * 32];
-    out += __popc(static_cast<int>(r.starts[j]));
+    T earlier = of_lane(values[j], lane == 0 ? 0 : lane - 1);
+    if (lane == 0) earlier = before;
+    before = of_lane(values[j], 31);
+    const int64_t i = first + j * 32;
+    const bool begins = i < n && (i == 0 || convert<opmath<T>>(values[j]) != convert<opmath<T>>(earlier));
+    starts[j] = __ballot_sync(0xffffffffu, begins);
+    count += static_cast<uint32_t>(__popc(static_cast<int>(starts[j])));
+  }
+  // The sum of a number of each thread, of those before this one's; and of all.
+  const auto sum_of = [&](uint32_t own, uint32_t which) {
+    const uint32_t earlier = sum_before(own, sums);
+    if (thread == kSortBlock - 1) all[which] = earlier + own;
+    __syncthreads();
+    return earlier;
+  };
+  const uint32_t warp_before = sum_of(lane == 31 ? count : 0, 0), mine = all[0];
+  if (thread == 0) leave_value(left + number, static_cast<int64_t>(mine));
+  const uint32_t beside =
+      thread < in_group ? static_cast<uint32_t>(wait_for_value(left + group * kSortBlock + thread)) : 0;
+  sum_of(beside, 1);
+  int64_t place = all[1];
+  if (in_group == kSortBlock - 1 && thread == 0) leave_value(left + tiles + group, place + mine);
+  for (int32_t from = 0; from < group; from += 32) {  // each warp for itself
+    int64_t sum = from + lane < group ? wait_for_value(left + tiles + from + lane) : 0;
+#pragma unroll
+    for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, by);
+    place += sum;
+  }
+  if (number == tiles - 1 && thread == 0) *total = place + mine;
+  out += place + warp_before;
+  const uint32_t below = (1u << lane) - 1;
+#pragma unroll
+  for (int j = 0; j < kFlags; ++j) {
+    if (starts[j] >> lane & 1) out[__popc(static_cast<int>(starts[j] & below))] = values[j];
+    out += __popc(static_cast<int>(starts[j]));
   }
 }
 #endif

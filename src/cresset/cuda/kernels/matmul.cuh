@@ -67,13 +67,16 @@ CRESSET_INLINE void add_products(C& sum, const uint4& a, const uint4& b) {
 extern "C" __global__ void __launch_bounds__(32 * kWarps)
     multiply_vector(const T* __restrict__ matrix, const T* __restrict__ vector, const T* bias, T* out, int32_t rows,
                     int32_t k, int64_t step) {
-  after_earlier_work();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = (static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32) * ROWS;
-  if (row >= rows) return;
   const T* from[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) from[r] = matrix + (row + r < rows ? row + r : row) * step;
+  if (row < rows && lane == 0)
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) prefetch(from[r], min(k, kAcross * kUnroll) * static_cast<int>(sizeof(T)));
+  after_earlier_work();
+  if (row >= rows) return;
   C sums[ROWS] = {};
   for (int at = lane * kVector; at < k; at += kAcross * kUnroll) {
     uint4 a[kUnroll][ROWS], b[kUnroll];

@@ -6,6 +6,7 @@
 // rows, 1 columns, 2 long rows), ALIGNED (the elements that a thread has of a row can be loaded and stored in vectors).
 #pragma once
 #include "block.cuh"
+#include "copies.cuh"
 #include "lookback.cuh"
 
 using T = ELEMENT;
@@ -91,7 +92,7 @@ CRESSET_INLINE Around around(const Value& mine, Value* parts) {
   if (lane == 31) parts[warp] = inclusive;
   __syncthreads();
   Around result{neutral(), neutral()};
-#pragma unroll 1
+#pragma unroll(KERNEL == 2 && sizeof(Value) <= 8 ? kWarps : 1)
   for (int w = 0; w < kWarps; ++w) {
     if (w == warp) result.before = result.all;
     result.all = joined(result.all, parts[w]);
@@ -175,9 +176,10 @@ struct Tile {
   CRESSET_INLINE void read(const E* tile, int64_t count) const {
     const int thread = static_cast<int>(threadIdx.x);
     if (ALIGNED && kOwn >= 16 && count >= kBlock * kItems) {
-#pragma unroll 4
+#pragma unroll
       for (int at = thread * kPiece; at < kBlock * kItems; at += kBlock * kPiece)
-        store_vector(&(*this)[at], load_vector<kPiece>(tile + at));
+        copy_16_bytes(&(*this)[at], tile + at);
+      wait_for_copies();
     } else {
       for (int at = thread; at < kBlock * kItems && at < count; at += kBlock) (*this)[at] = tile[at];
     }
@@ -185,7 +187,7 @@ struct Tile {
   CRESSET_INLINE void write(E* tile, int64_t count) const {
     const int thread = static_cast<int>(threadIdx.x);
     if (ALIGNED && kOwn >= 16 && count >= kBlock * kItems) {
-#pragma unroll 4
+#pragma unroll
       for (int at = thread * kPiece; at < kBlock * kItems; at += kBlock * kPiece)
         store_vector(tile + at, load_vector<kPiece>(&(*this)[at]));
     } else {
@@ -193,6 +195,27 @@ struct Tile {
     }
   }
 };
+
+// Note [Widened by integers]
+// A card converts floats to doubles at a quarter of the rate of its additions, and each element is added twice. The
+// bits of a float, moved to where those of a double are, are the double that is 2^-896 of it (denormal numbers, too),
+// and a fused product and sum puts the power back without another rounding. Infinities and nan would become numbers:
+// threads that have some convert.
+constexpr bool kShifts = OPERATION == 0 && is_same<C, float>;
+CRESSET_INLINE double moved(float x) {
+  const int64_t bits = __builtin_bit_cast(int32_t, x);
+  return __builtin_bit_cast(double, static_cast<int64_t>(static_cast<uint64_t>(bits) << 29) & ~(int64_t{7} << 60));
+}
+// The sum of a run and one more element; `finite` stays zero as long as all of them are.
+template <bool PLAIN, class V>
+CRESSET_INLINE void join_next(V& run, C element, int64_t at, int64_t end, float& finite) {
+  if constexpr (PLAIN && kShifts) {
+    run.value = ::fma(moved(element), 0x1p896, run.value);
+    finite = ::fmaf(element, 0.0f, finite);
+  } else {
+    run = joined(run, PLAIN || at < end ? value_of(element, at) : neutral());
+  }
+}
 
 // Each row has `tiles`, of which 256 make a group. `left` has a place for each tile of a row, then one for each of its
 // groups; it and the ticket were zero before the kernel.
@@ -216,14 +239,20 @@ extern "C" __global__ void __launch_bounds__(kBlock)
   __syncthreads();
   constexpr int kStep = 16 / kWidest;  // elements of which those and their results can be read and written at once
   const int own = thread * kItems;
-  const auto value = [&](T element, int64_t k) { return k < n ? value_of(convert<C>(element), k) : neutral(); };
-  Value sum = neutral();
-#pragma unroll 2
-  for (int k = 0; k < kItems; k += kStep) {
-    const Vector<T, kStep> loaded = load_vector<kStep>(&read[own + k]);
+  const auto sum_of = [&]<bool PLAIN>(Value sum, float& finite) {
+#pragma unroll(PLAIN ? 4 : 1)
+    for (int k = 0; k < kItems; k += kStep) {
+      const Vector<T, kStep> loaded = load_vector<kStep>(&read[own + k]);
 #pragma unroll
-    for (int i = 0; i < kStep; ++i) sum = joined(sum, value(loaded[i], at + k + i));
-  }
+      for (int i = 0; i < kStep; ++i) join_next<PLAIN>(sum, convert<C>(loaded[i]), at + k + i, n, finite);
+    }
+    return sum;
+  };
+  float finite = 0;
+  const bool whole = n - tile >= kBlock * kItems;
+  Value sum = whole ? sum_of.template operator()<true>(neutral(), finite) : neutral();
+  const bool plain = whole && finite == 0;
+  if (!plain) sum = sum_of.template operator()<false>(neutral(), finite);
   const Around a = around(sum, parts);
   if (thread == 0) leave_value(left + number, a.all);
   const auto waited_for = [&](int32_t place, bool wanted) {
@@ -235,19 +264,25 @@ extern "C" __global__ void __launch_bounds__(kBlock)
   for (int32_t first = 0; first < group; first += kBlock)
     sum = joined(sum, waited_for(tiles + first + thread, first + thread < group));
   sum = joined(joined(sum, beside), a.before);
-#pragma unroll 2
-  for (int k = 0; k < kItems; k += kStep) {
-    const Vector<T, kStep> loaded = load_vector<kStep>(&read[own + k]);
-    Vector<R, kStep> stored;
-    Vector<int64_t, kStep> found;
+  const auto write = [&]<bool PLAIN>() {
+#pragma unroll(PLAIN ? 4 : 1)
+    for (int k = 0; k < kItems; k += kStep) {
+      const Vector<T, kStep> loaded = load_vector<kStep>(&read[own + k]);
+      Vector<R, kStep> stored;
+      Vector<int64_t, kStep> found;
 #pragma unroll
-    for (int i = 0; i < kStep; ++i) {
-      sum = joined(sum, value(loaded[i], at + k + i));
-      store(sum, stored.values, found.values, i);
-      if (indices && at + k + i < n) indices[at + k + i] = found[i];
+      for (int i = 0; i < kStep; ++i) {
+        join_next<PLAIN>(sum, convert<C>(loaded[i]), at + k + i, n, finite);
+        store(sum, stored.values, found.values, i);
+        if (indices && (PLAIN || at + k + i < n)) indices[at + k + i] = found[i];
+      }
+      store_vector(&written[own + k], stored);
     }
-    store_vector(&written[own + k], stored);
-  }
+  };
+  if (plain)
+    write.template operator()<true>();
+  else
+    write.template operator()<false>();
   __syncthreads();
   written.write(y, n - tile);
 }

@@ -8,7 +8,7 @@
 // Floats are multiplied 16 x 8 by 8 x 8 with the precision of TF32; a lane holds (g, t), (g + 8, t), (g, t + 4) and
 // (g + 8, t + 4) of the first, (t, g) and (t + 4, g) of the second. See Note [Floats as sums of two].
 #pragma once
-#include "types.cuh"
+#include "copies.cuh"
 
 // Two floats as two halves in one word; the first in the low bits.
 template <class T>
@@ -127,16 +127,6 @@ __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const T* row) {
                  : "memory");
 }
 
-// Sixteen bytes on their way to shared memory; zeros when `there` is false. They have come after wait_for_copies and a
-// barrier.
-__device__ __forceinline__ void copy_16_bytes(void* to, const void* from, bool there) {
-  asm volatile(
-      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-      "l"(from), "r"(there ? 16 : 0)
-      : "memory");
-}
-__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-
 #else  // the same by words of the other lanes
 
 template <class T>
@@ -176,9 +166,4 @@ __device__ void load_matrices(uint32_t (&to)[4], const T* row) {
     to[i] = parts[0] | parts[1] << 16;
   }
 }
-__device__ void copy_16_bytes(void* to, const void* from, bool there) {
-  for (int i = 0; i < 4; ++i) static_cast<uint32_t*>(to)[i] = there ? static_cast<const uint32_t*>(from)[i] : 0u;
-}
-__device__ void wait_for_copies() {}
-
 #endif

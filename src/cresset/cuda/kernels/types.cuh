@@ -31,10 +31,18 @@ using uint64_t = unsigned long;
 using size_t = unsigned long;
 #endif
 
-// The first statement of every kernel. See Note [Launched early] in native/cuda/launch.cpp.
+// The first statement of every kernel, but for `prefetch`. See Note [Launched early] in native/cuda/launch.cpp.
 CRESSET_INLINE void after_earlier_work() {
 #if !defined(CRESSET_EMULATED) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+// Asks for memory to be brought into the device's cache: so many bytes, a multiple of 16, from a place that is one,
+// too. Whoever writes to it later writes to the cache, so a kernel may ask before the work that it waits for is done.
+CRESSET_INLINE void prefetch(const void* from, int64_t bytes) {
+#if !defined(CRESSET_EMULATED) && __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(static_cast<uint32_t>(bytes)) : "memory");
 #endif
 }
 
