@@ -27,7 +27,7 @@ NATIVE_MACHINERY = {
     "compact", "cpu",
     "activity", "background", "compile", "cublas", "cudnn", "cufft", "cupti", "cusolver",
     "device", "driver", "fault", "fused", "group_text",
-    "launch", "library", "lookback", "many", "nccl", "slots",
+    "copies", "launch", "library", "lookback", "many", "nccl", "slots",
     "memory", "printed", "queue", "replay", "radix_sort",
     "transpose", "wait", "block", "complex", "digits", "divider", "float8", "math", "ordered_keys", "philox", "rows",
     "special", "tensor_core", "types",

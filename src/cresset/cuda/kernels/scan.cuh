@@ -207,8 +207,8 @@ CRESSET_INLINE double moved(float x) {
   return __builtin_bit_cast(double, static_cast<int64_t>(static_cast<uint64_t>(bits) << 29) & ~(int64_t{7} << 60));
 }
 // The sum of a run and one more element; `finite` stays zero as long as all of them are.
-template <bool PLAIN, class V>
-CRESSET_INLINE void join_next(V& run, C element, int64_t at, int64_t end, float& finite) {
+template <bool PLAIN, class V, class E>
+CRESSET_INLINE void join_next(V& run, E element, int64_t at, int64_t end, float& finite) {
   if constexpr (PLAIN && kShifts) {
     run.value = ::fma(moved(element), 0x1p896, run.value);
     finite = ::fmaf(element, 0.0f, finite);
