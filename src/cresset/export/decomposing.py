@@ -1,7 +1,11 @@
 """run_decompositions: a program in simpler operators, without writes."""
 
+import functools
+
 import cresset
 
+from ..fx.interpreter import Interpreter
+from ..fx.traceback import preserve_node_meta
 from ..graph.functional_recording import FunctionalRecorder
 from ..graph.merging import merge
 from ..graph.recordings import Free, Inputs, kept, record
@@ -103,6 +107,7 @@ def decomposed(program, table=None):
     module = program.module(check_guards=False)
     args, kwargs = program.example_inputs
     inputs = Inputs(front, module, args, kwargs)
+    module.forward = functools.partial(_node_by_node, module)
     inputs.names = [check.name for check in program._checks if check.shape is not None]
     free = {
         (check.name, axis): size
@@ -138,6 +143,7 @@ def decomposed(program, table=None):
             outputs_of,
             ranges,
         )
+    vars(module).pop("forward")
     first = recorders[0]
     calls, merged = merge(
         recorders, outputs, lambda k: ", ".join(f"{s} is {n[k]}" for s, n in sizes.items()) or "recorded once more"
@@ -177,6 +183,14 @@ def decomposed(program, table=None):
     )
     made._decomposed = True
     return made
+
+
+def _node_by_node(module, *args, **kwargs):
+    """What the module gives; what is recorded meanwhile takes over where its node came from."""
+    codegen = module.graph._codegen
+    with preserve_node_meta():
+        leaves = Interpreter(module).run(*codegen.flatten(args, kwargs), enable_io_processing=False)
+    return codegen.unflatten(leaves)
 
 
 def _key(op):

@@ -2,14 +2,12 @@
 
 import copy
 import dataclasses
-import linecache
-import re
 
 import cresset
 
 from ..fx._lazy_graph_module import _LazyGraphModule
 from ..fx._symbolic_trace import _PytreeInfo
-from ..fx.code import CodeGen, _Writer
+from ..fx.code import CodeGen
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
@@ -18,12 +16,6 @@ from ..graph.svg import fx_svg
 from ..pytree import tree_flatten, tree_unflatten
 from .dynamic_shapes import MOST
 from .graph_signature import InputKind, OutputKind
-
-DTYPES = {
-    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
-    "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "b8",
-    "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -181,6 +173,13 @@ class _ArgumentCodeGen(CodeGen):
     @pytree_info.setter
     def pytree_info(self, info):
         self.unflatten = Unflatten(info.out_spec)
+
+    def process_inputs(self, *args):
+        given = len(self.given)
+        return self.flatten(args[:given], dict(zip(self.named, args[given:], strict=False)))
+
+    def process_outputs(self, outputs):
+        return self.unflatten(outputs)
 
     def additional_globals(self):
         return [("_flatten", self.flatten), ("_unflatten", self.unflatten)]
@@ -443,11 +442,10 @@ class ExportedProgram:
     # ---- reading
 
     def __str__(self):
-        code = "\n".join("    " + line for line in readable(self.graph, inner=True).splitlines())
-        signature = "\n".join("    " + line for line in str(self.graph_signature).strip("\n").splitlines())
+        code = self.graph_module.print_readable(print_output=False).replace("\n", "\n    ")
+        signature = str(self.graph_signature).replace("\n", "\n    ")
         return (
-            f"ExportedProgram:\n{code}\n\nGraph signature: \n{signature}\n\nRange constraints: "
-            f"{self.range_constraints}\n"
+            f"ExportedProgram:\n    {code}\nGraph signature: {signature}\nRange constraints: {self.range_constraints}\n"
         )
 
     def to_svg(self, path=None):
@@ -484,56 +482,3 @@ def place_tensor(root, target, tensor, kind, persistent, make=cresset.nn.Module)
         root.register_buffer(name, tensor, persistent=bool(persistent))
     else:
         root.register_buffer(name, tensor, persistent=False)
-
-
-# ---- text
-
-
-def type_text(node):
-    """`f32[batch, 4]` of what a node gives."""
-    value = node.meta.get("val")
-    if isinstance(value, cresset.Tensor):
-        name = str(value.dtype).removeprefix("torch.")
-        sizes = ", ".join(map(str, node.meta.get("sizes", value.shape)))
-        return f'"{DTYPES.get(name, name)}[{sizes}]"'
-    if "expression" in node.meta:
-        return f'"Sym({node.meta["expression"]})"'
-    return ""
-
-
-class _Readable:
-    """What a line says of its node: the shape of its result, and, where it changes, the line of the program."""
-
-    SAME = "\0"
-
-    def __init__(self):
-        self.place = None
-
-    def value(self, node):
-        return type_text(node)
-
-    def comment(self, place):
-        if place == self.place:
-            return self.SAME
-        self.place = place
-        match = re.match(r"(.*):(\d+), in (.*)", place)
-        if match is None:
-            return f"\n# {place}"
-        code = linecache.getline(match[1], int(match[2])).strip()
-        return f"\n# File: {match[1]}:{match[2]} in {match[3]}, code: {code}"
-
-
-def readable(graph, inner=False):
-    """The graph as Python source, with shapes and the program's lines.
-
-    Args:
-        inner: put the text of a class around it.
-    """
-    writer = _Writer(CodeGen(), graph, "self")
-    writer.seen = _Readable()
-    lines = [line for line in writer.write(False).src.strip("\n").rstrip().splitlines() if _Readable.SAME not in line]
-    code = "\n".join(line if line.strip() else "" for line in lines)
-    if not inner:
-        return code
-    body = "\n".join("    " + line if line.strip() else "" for line in code.splitlines())
-    return f"class GraphModule(torch.nn.Module):\n{body}"

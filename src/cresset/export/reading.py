@@ -8,6 +8,7 @@ import re
 
 import cresset
 
+from .._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..fx.graph import Graph
 from ..fx.node import Node
 from ..graph.recordings import Free
@@ -37,7 +38,7 @@ class ProgramReader:
         self.parts = self.module["graph"].fields()
         self.signature = self.module["signature"].fields()
         self.graph, self.values, self.free_shapes, self.words = Graph(), {}, {}, {}
-        self.symbols = {}
+        self.symbols, self.fake_mode = {}, FakeTensorMode()
         for key, piece in self.module["metadata"].items() if "metadata" in self.module else ():
             if key.startswith("symbol."):
                 name = piece.value()
@@ -169,7 +170,9 @@ class ProgramReader:
             given, node = piece.value(), self.values[name]
             shape, dtype = [value_of(size) for size in given["sizes"]], getattr(cresset, DTYPE_NAMES[given["dtype"]])
             formulas = [None if "as_int" in size else self.expression(size) for size in given["sizes"]]
-            node.meta["val"] = cresset.empty(shape, dtype=dtype, device="meta")
+            held = cresset.empty(shape, dtype=dtype, device="meta")
+            device = (given.get("device") or {}).get("type")
+            node.meta["val"] = FakeTensor(self.fake_mode, held, device if device in ("cuda", "meta") else "cpu")
             node.meta["sizes"] = [
                 size["as_int"] if formula is None else formula.text
                 for size, formula in zip(given["sizes"], formulas, strict=True)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import cresset
 
+from .._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ..dispatch.handling import without_modes
 from ..pytree import tree_map_only, treespec_dumps, treespec_loads
 from ._symbolic_trace import _PytreeInfo
 from .code import CodeGen, _PyTreeCodeGen
@@ -62,7 +64,7 @@ class GraphPickler:
             fake_mode: a mode under which the values are made; None makes them as they were.
         """
         with fake_mode if fake_mode is not None else contextlib.nullcontext():
-            return _read(cresset.load(io.BytesIO(data), weights_only=False))
+            return _read(cresset.load(io.BytesIO(data), weights_only=False), fake_mode or FakeTensorMode())
 
 
 # ---- writing
@@ -103,7 +105,8 @@ def _graph_data(graph, options):
     keep = options.node_metadata_key_filter or (lambda key: True)
     for node in graph.nodes:
         args, kwargs = tree_map_only(Node, lambda n: _Place(n.name), (list(node.args), dict(node.kwargs)))
-        meta = {key: item for key, item in node.meta.items() if keep(key) and _is_data(item)}
+        meta = {key: tree_map_only(FakeTensor, _fake_data, item) for key, item in node.meta.items() if keep(key)}
+        meta = {key: item for key, item in meta.items() if _is_data(item)}
         target = _function_name(node.target, options) if node.op == "call_function" else node.target
         nodes.append((node.op, node.name, target, _marked(args), _marked(kwargs), meta))
     codegen, tree = graph._codegen, None
@@ -163,6 +166,14 @@ def _function_name(function, options):
     return name
 
 
+_FAKE = "a fake tensor"
+
+
+def _fake_data(fake):
+    about = tuple(fake.shape), fake.stride(), fake.dtype, str(fake.device), fake.requires_grad
+    return {_FAKE: about}
+
+
 # ---- reading
 
 _ROOTS = {"torch": cresset, "_operator": operator, "operator": operator, "math": math}
@@ -186,16 +197,16 @@ def _function(name, default=...):
     return found
 
 
-def _read(data):
+def _read(data, fake_mode):
     kind = data["is"]
     if kind == "value":
         return data["value"]
     if kind in ("list", "tuple"):
-        items = [_read(item) for item in data["items"]]
+        items = [_read(item, fake_mode) for item in data["items"]]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        return {key: _read(item) for key, item in data["items"]}
-    graph = _graph(data["graph"])
+        return {key: _read(item, fake_mode) for key, item in data["items"]}
+    graph = _graph(data["graph"], fake_mode)
     if kind == "Graph":
         return graph
     made = GraphModule(data["attributes"], graph, data["class"])
@@ -203,7 +214,7 @@ def _read(data):
     return made
 
 
-def _graph(data):
+def _graph(data, fake_mode):
     graph, nodes = Graph(), {}
     if data["tree"] is not None:
         names, *specs = data["tree"]
@@ -213,10 +224,25 @@ def _graph(data):
         function = _function(target) if op == "call_function" else target
         node = graph.create_node(op, function, tuple(_value(args, nodes)), _value(kwargs, nodes), name)
         node.name = name
-        node.meta = dict(meta)
+        node.meta = {key: _with_fakes(item, fake_mode) for key, item in meta.items()}
         nodes[name] = node
     graph.lint()
     return graph
+
+
+def _with_fakes(item, fake_mode):
+    """What a node's notes held, with fake tensors where they are described."""
+    if type(item) in (list, tuple):
+        return type(item)(_with_fakes(one, fake_mode) for one in item)
+    if type(item) is not dict:
+        return item
+    if set(item) != {_FAKE}:
+        return {key: _with_fakes(one, fake_mode) for key, one in item.items()}
+    shape, strides, dtype, device, requires_grad = item[_FAKE]
+    with without_modes():
+        held = cresset.empty_strided(shape, strides, dtype=dtype, device="meta")
+    fake = FakeTensor(fake_mode, held, device)
+    return fake.requires_grad_() if requires_grad else fake
 
 
 def _value(marked, nodes):

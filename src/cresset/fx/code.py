@@ -15,6 +15,7 @@ from .. import pytree
 from ..serialization.quoting import printable
 from . import _pytree
 from .node import Node, _get_qualified_name, _type_repr
+from .readable import Readable
 
 PythonCode = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,))
 
@@ -102,10 +103,11 @@ class CodeGen:
         include_device=False,
         colored=False,
         expanded_def=False,
+        additional_meta=None,
     ):
         writer = _Writer(self, graph, root_module)
         if verbose:
-            writer.seen = _Seen(include_stride, include_device, colored)
+            writer.seen = Readable(include_stride, include_device, colored, additional_meta)
         return writer.write(expanded_def)
 
 
@@ -309,8 +311,8 @@ class _Writer:
         for used, node in last_use.items():
             freed.setdefault(node, []).append(used)
         for node in self.graph.nodes:
-            if self.seen and node.stack_trace:
-                self.body.append(self.seen.comment(node.stack_trace.strip().splitlines()[-1].strip()) + "\n")
+            if self.seen and (said := self.seen.above(node)):
+                self.body.append(said)
             line = self.line(node)
             if line is None:
                 continue
@@ -322,6 +324,8 @@ class _Writer:
             if node.op not in ("placeholder", "output") and not node.users:
                 done.append(node)
             self.body.append(line + (f";  {' = '.join(one.name for one in done)} = None" if done else "") + "\n")
+        if self.seen and self.body:
+            self.body[0] = self.body[0].lstrip("\n")
         body = self.codegen._body_transformer(self.body) if self.codegen._body_transformer else self.body
         wraps = "\n".join(f'{_SOURCE}.wrap("{name}")' for name in self.globals.wrapped)
         prologue = self.codegen.gen_fn_def(self.free, self.result)
@@ -329,52 +333,10 @@ class _Writer:
             first, _, rest = prologue.partition("(")
             inside, end, tail = rest.partition(")")
             prologue = (
-                f"{first}(\n        "
-                + ",\n        ".join(part.strip() for part in inside.split(","))
-                + f",\n    {end}{tail}"
+                f"{first}(\n    " + ",\n    ".join(part.strip() for part in inside.split(",")) + f",\n{end}{tail}"
             )
         text = "".join(f"    {line}" for part in body or ["pass\n"] for line in part.splitlines(keepends=True))
         return PythonCode(f"\n{wraps}\n\n{prologue}\n{text}    ", dict(self.globals.by_name))
-
-
-class _Seen:
-    """What verbose code says beside the names: what values are and where they came from."""
-
-    SHORT = {
-        "float32": "f32",
-        "float64": "f64",
-        "float16": "f16",
-        "bfloat16": "bf16",
-        "int64": "i64",
-        "int32": "i32",
-        "int16": "i16",
-        "int8": "i8",
-        "uint8": "u8",
-        "bool": "b8",
-        "complex64": "c64",
-        "complex128": "c128",
-    }
-
-    def __init__(self, stride, device, colored):
-        self.stride, self.device, self.colored = stride, device, colored
-
-    def paint(self, text, number):
-        return f"\x1b[{number}m{text}\x1b[0m" if self.colored else text
-
-    def value(self, node):
-        known = node.meta.get("val", node.meta.get("tensor_meta"))
-        if not hasattr(known, "shape") or not hasattr(known, "dtype"):
-            return ""
-        name = str(known.dtype).rpartition(".")[2]
-        text = f"{self.SHORT.get(name, name)}{list(known.shape)}"
-        if self.stride:
-            text += str(list(known.stride() if callable(known.stride) else known.stride))
-        if self.device and hasattr(known, "device"):
-            text += str(known.device)
-        return self.paint(f'"{text}"', 34)
-
-    def comment(self, text):
-        return self.paint(f"# {text}", 2)
 
 
 class _Text:

@@ -353,6 +353,7 @@ class Graph:
         include_device=False,
         colored=False,
         expanded_def=False,
+        additional_meta=None,
     ):
         """The graph as Python: `.src`, and the `.globals` that it needs.
 
@@ -363,9 +364,11 @@ class Graph:
             include_stride, include_device: these, too, if verbose.
             colored: for a terminal; such code is to be read, not run.
             expanded_def: each parameter on a line of its own.
+            additional_meta: keys of `node.meta` that are told above each call, if verbose.
         """
+        told = {} if additional_meta is None else {"additional_meta": additional_meta}  # not every CodeGen knows it
         return self._codegen.python_code(
-            self, root_module, verbose, include_stride, include_device, colored, expanded_def
+            self, root_module, verbose, include_stride, include_device, colored, expanded_def, **told
         )
 
     def __str__(self):

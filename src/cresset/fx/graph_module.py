@@ -158,8 +158,17 @@ class GraphModule(Module):
         *,
         fast_sympy_print=False,
         expanded_def=False,
+        additional_meta=None,
     ):
-        """The class with its code, and where each line came from if that was recorded."""
+        """The class with its code and those of the graph modules inside: what each value is, and where each line came
+        from, if that was recorded.
+
+        Args:
+            include_stride, include_device: tell them, too, of each value.
+            colored: for a terminal.
+            expanded_def: each parameter on a line of its own.
+            additional_meta: keys of `node.meta` that are told above each call: `["seq_nr"]`.
+        """
         if fast_sympy_print:
             raise NotImplementedError(
                 "print_readable: fast_sympy_print is about sizes as formulas of SymPy, which graphs here do not hold"
@@ -168,17 +177,9 @@ class GraphModule(Module):
             "include_stride": include_stride,
             "include_device": include_device,
             "colored": colored,
-            "expanded_def": expanded_def,
+            "additional_meta": additional_meta,
         }
-        code = self._graph.python_code("self", verbose=True, **shown).src.lstrip("\n")
-        text = f"class {type(self).__name__}(torch.nn.Module):\n" + "\n".join(
-            "    " + line if line.strip() else "" for line in code.splitlines()
-        )
-        for name, child in self.named_children():
-            if isinstance(child, GraphModule):
-                text += f"\n\n    class {name}(torch.nn.Module):\n" + "\n".join(
-                    "        " + line if line.strip() else "" for line in child.code.strip("\n").splitlines()
-                )
+        text = _readable(self, self._get_name(), {**shown, "expanded_def": expanded_def}, shown)
         if print_output:
             print(text)
         return text
@@ -326,3 +327,20 @@ def reduce_graph_module(state):
     made.__dict__.update(state)
     made.graph = graph
     return made
+
+
+def _readable(module, name, shown, shown_inside):
+    """A graph module and those that it holds as classes."""
+    code = module.graph.python_code("self", verbose=True, **shown).src.lstrip("\n")
+    inside = [
+        _readable(child, child_name, shown_inside, shown_inside)
+        for child_name, child in module.named_children()
+        if isinstance(child, GraphModule)
+    ]
+    return _indented(f"class {name}(torch.nn.Module):\n{code}") + _indented("\n".join(["", *inside]))
+
+
+def _indented(text):
+    """All lines but the first further in; those without a word stay empty."""
+    first, *others = text.split("\n")
+    return "\n".join([first, *("    " + line if line.strip() else "" for line in others)])

@@ -4,10 +4,15 @@ import operator
 
 import cresset
 
+from .._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ..dispatch.handling import without_modes
 from ..graph.aten_calls import default_of
-from ..graph.recording import Value
+from ..graph.recording import About, Value
 from ..graph.sizes import Fraction, Size, shifted, solve
 from .graph import Graph
+from .passes.shape_prop import _extract_tensor_metadata
+
+_TAKEN_OVER = ("stack_trace", "nn_module_stack", "torch_fn", "source_fn_stack", "custom", "from_node")
 
 
 class Symbols:
@@ -59,7 +64,7 @@ class Writer:
     """
 
     def __init__(self, front, sizes):
-        self.front, self.graph = front, Graph()
+        self.front, self.graph, self.fake_mode = front, Graph(), FakeTensorMode()
         self.symbols = Symbols(sizes, front.error)
         self.nodes = {}  # Value -> Node
         self.seen = {}  # recorded sizes of a dimension -> (Node, axis)
@@ -77,18 +82,27 @@ class Writer:
         node.name = node.target = name  # a name that Python has for something of its own (`input`) is as good
         if value is not None:
             self.nodes[value] = node
-            self.describe(node, value)
+            self.describe(node, value, requires_grad=tensor is not None and tensor.requires_grad)
         elif tensor is not None:
-            node.meta["val"] = _meta_tensor(tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
+            self.note(node, About(tensor), tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
             node.meta["sizes"] = list(tensor.shape)
         return node
 
-    def describe(self, node, value):
-        """Note what a node gives: its sizes as texts, and a tensor without elements."""
+    def note(self, node, about, shape, dtype, requires_grad=False):
+        """Note what a node gives: a fake tensor, and what is known of the real one beside its sizes."""
+        fake = fake_of(self.fake_mode, about, shape, dtype, requires_grad)
+        node.meta["val"] = fake
+        if about.strides is not None:
+            known = _extract_tensor_metadata(fake)
+            node.meta["tensor_meta"] = known._replace(requires_grad=about.requires_grad)
+
+    def describe(self, node, value, requires_grad=False):
+        """Note what a node gives: its sizes as texts, and a fake tensor."""
         self.shapes[node] = value
         sizes = [self.symbols.text(size) if isinstance(size, Size) else size for size in value.shape]
         example = tuple(size.samples[0] if isinstance(size, Size) else size for size in value.shape)
-        node.meta["val"], node.meta["sizes"] = _meta_tensor(example, value.dtype), sizes
+        self.note(node, value.about, example, value.dtype, requires_grad)
+        node.meta["sizes"] = sizes
         for axis, size in enumerate(value.shape):
             if isinstance(size, Size):
                 self.seen.setdefault(size.samples, (node, axis))
@@ -105,6 +119,7 @@ class Writer:
             return
         for k, value in enumerate(call.results):
             self.give(self.add(operator.getitem, (node, k), {}, "getitem"), value)
+        node.meta["val"] = [self.nodes[value].meta["val"] for value in call.results]
 
     def give(self, node, value):
         self.nodes[value] = node
@@ -115,13 +130,18 @@ class Writer:
         call = self.call
         if call is not None:
             place = call.place
-            node.meta["stack_trace"] = place.line
+            node.meta["stack_trace"] = place.stack_trace
             if self.frames is not None:
                 node.meta["nn_module_stack"] = dict(self.frames.get(id(place), ()))
-                number = self.counts[name] = self.counts.get(name, 0) + (target is not operator.getitem)
-                node.meta["torch_fn"] = (f"{name}_{number}", f"builtin_function_or_method.{name}")
+                if target is operator.getitem:
+                    node.meta["torch_fn"] = args[0].meta["torch_fn"]
+                else:
+                    number = self.counts[name] = self.counts.get(name, 0) + 1
+                    node.meta["torch_fn"] = (f"{name}_{number}", f"builtin_function_or_method.{name}")
             elif place.module:
                 node.meta["nn_module_stack"] = {place.module: (place.module, place.module)}
+            if place.meta is not None:
+                node.meta.update((key, place.meta[key]) for key in _TAKEN_OVER if key in place.meta)
         return node
 
     def arguments(self, schema, values):
@@ -273,5 +293,12 @@ def _is_default(value, argument):
     )
 
 
-def _meta_tensor(shape, dtype, requires_grad=False):
-    return cresset.empty(shape, dtype=dtype, device="meta", requires_grad=requires_grad)
+def fake_of(mode, about, shape, dtype, requires_grad=False):
+    """A fake tensor of what is known of a real one."""
+    with without_modes(), cresset.no_grad():
+        if about.strides is None:
+            held = cresset.empty(shape, dtype=dtype, device="meta")
+        else:
+            held = cresset.empty_strided(shape, about.strides, dtype=dtype, device="meta")
+    fake = FakeTensor(mode, held, about.device)
+    return fake.requires_grad_() if requires_grad else fake

@@ -4,6 +4,8 @@ import contextlib
 import functools
 import traceback
 
+from ..graph.places import running_node
+
 __all__ = [
     "annotate",
     "annotate_fn",
@@ -88,10 +90,11 @@ def set_current_meta(node, pass_name=""):
         return
     before = current_meta
     current_meta = {**node.meta, "from_node": [*node.meta.get("from_node", []), (node.name, pass_name or node.target)]}
+    running_node.meta, meta_before = current_meta, running_node.meta
     try:
         yield
     finally:
-        current_meta = before
+        current_meta, running_node.meta = before, meta_before
 
 
 def get_current_meta():

@@ -1,7 +1,9 @@
 """Where a program is while it is recorded: its line, its module, and whether it asserts."""
 
+import linecache
 import opcode
 import os
+import re
 import sys
 
 from .. import _native
@@ -9,8 +11,19 @@ from .. import _native
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+class RunningNode:
+    """The notes of the node of a graph that is being run, if new nodes are to take them over; else None."""
+
+    def __init__(self):
+        self.meta = None
+
+
+running_node = RunningNode()
+
+
 class Place:
-    """A line of the program, the module in which it runs, and whether it is recorded for backward there."""
+    """A line of the program, the module in which it runs, and whether it is recorded for backward there; `meta` holds
+    the notes of the node that is being run."""
 
     def __init__(self):
         frame, self.function = sys._getframe(1), ""
@@ -19,7 +32,16 @@ class Place:
                 self.function = frame.f_code.co_name  # in the end, what the program calls
             frame = frame.f_back
         self.line = f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}" if frame else ""
+        self.meta = running_node.meta
         self.module, self.records = _native.running_module_path(), _native.is_grad_enabled()
+
+    @property
+    def stack_trace(self):
+        """The line as Python's tracebacks write it, with its code."""
+        if not self.line:
+            return ""
+        file, number, function = re.match(r"(?s)(.*):(\d+), in (.*)", self.line).groups()
+        return f'File "{file}", line {number}, in {function}\n    {linecache.getline(file, int(number)).strip()}'
 
     def __str__(self):
         return "; ".join(filter(None, [self.line, self.module and f"in the module {self.module}"]))

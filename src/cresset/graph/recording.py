@@ -43,15 +43,26 @@ SAME_ORDER = {
 }
 
 
-class Value:
-    """A tensor of the graph: its shape and dtype; `data` if it does not depend on the inputs; `name` once it has
-    one."""
+class About:
+    """What is known of a tensor beside its shape and dtype: device, layout, `strides` (None where it has none), and
+    whether it requires a gradient."""
 
-    __slots__ = ("data", "depends", "dtype", "name", "number", "parameter", "shape")
+    __slots__ = ("device", "layout", "requires_grad", "strides")
+
+    def __init__(self, tensor):
+        self.device, self.layout, self.requires_grad = tensor.device, tensor.layout, tensor.requires_grad
+        self.strides = tensor.stride() if tensor.layout == cresset.strided else None
+
+
+class Value:
+    """A tensor of the graph: its shape and dtype, and what else is `about` it; `data` if it does not depend on the
+    inputs; `name` once it has one."""
+
+    __slots__ = ("about", "data", "depends", "dtype", "name", "number", "parameter", "shape")
 
     def __init__(self, number, tensor, depends):
         self.number, self.shape, self.dtype = number, tuple(tensor.shape), tensor.dtype
-        self.depends = depends
+        self.about, self.depends = About(tensor), depends
         self.data = None if depends else tensor
         self.parameter = None  # what the model calls it
         self.name = None

@@ -4,6 +4,7 @@
 
 from ..show import missing_names as _missing_names
 from . import lr_scheduler, swa_utils
+from ._stateless import swap_in_optimizer_params_and_state
 from .adadelta import Adadelta
 from .adafactor import Adafactor
 from .adagrad import Adagrad
@@ -20,6 +21,5 @@ from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
 from .sparse_adam import SparseAdam
-from .swapping import swap_in_optimizer_params_and_state
 
 __getattr__ = _missing_names.of(__name__)
