@@ -543,3 +543,85 @@ class TestRecorded:
 
         torch.jit.save(f, tmp_path / "f.pt")
         assert torch.jit.load(tmp_path / "f.pt")(X).tolist() == [4.0, 8.0, 12.0]
+
+
+# ---- kernels without a derivative
+
+
+@pytest.fixture
+def made_of():
+    """Defines an operator and its kernel, and gives it."""
+    with library._scoped_library("test_fallback", "FRAGMENT") as lib:
+
+        def define(schema, kernel):
+            lib.define(schema)
+            name = schema.partition("(")[0]
+            lib.impl(name, kernel, "CPU")
+            return getattr(torch.ops.test_fallback, name)
+
+        yield define
+
+
+@pytest.fixture
+def silent_fallback():
+    before = torch._C._get_autograd_fallback_mode()
+    torch._C._set_autograd_fallback_mode("nothing")
+    yield
+    torch._C._set_autograd_fallback_mode(before)
+
+
+def test_a_kernel_made_of_operators_has_its_gradient_and_a_warning(made_of):
+    scaled = made_of("scaled(Tensor x, float by) -> Tensor", lambda x, by: x.sin() * by)
+    x = X.clone().requires_grad_()
+    with pytest.warns(UserWarning, match="scaled: an autograd kernel was not registered"):
+        scaled(x, 2.0).sum().backward()
+    assert torch.allclose(x.grad, 2 * X.cos())
+
+
+def test_a_kernel_that_leaves_autograd_has_no_gradient_and_a_warning(made_of):
+    mixed = made_of("mixed(Tensor a, Tensor b) -> (Tensor, Tensor)", lambda a, b: (a.detach() + 1, a * b))
+    a, b = X.clone().requires_grad_(), X.clone().requires_grad_()
+    outside, inside = mixed(a, b)
+    assert "WarnNotImplemented" in type(outside.grad_fn).__name__
+    with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
+        assert torch.autograd.grad(outside.sum(), (a, b), allow_unused=True) == (None, None)
+    with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
+        assert torch.equal(torch.autograd.grad(inside.sum(), a)[0], X)
+
+
+def test_a_kernel_that_writes_is_recorded_by_what_it_calls(made_of):
+    double = made_of("double(Tensor(a!) x) -> Tensor(a!)", lambda x: x.mul_(2))
+    x = X.clone().requires_grad_()
+    base = x.clone()
+    double(base[0])
+    with pytest.warns(UserWarning, match="double"):
+        base.sum().backward()
+    expected = torch.ones_like(X)
+    expected[0] = 2
+    assert torch.equal(x.grad, expected)
+
+
+def test_the_warning_can_be_left_out_or_be_an_error(made_of, silent_fallback, recwarn):
+    outside = made_of("outside(Tensor x) -> Tensor", lambda x: x.detach() + 1)
+    inside = made_of("inside(Tensor x) -> Tensor", lambda x: x * 3)
+    x = X.clone().requires_grad_()
+    assert not outside(x).requires_grad
+    inside(x).sum().backward()
+    assert torch.equal(x.grad, torch.full_like(X, 3)) and not recwarn
+    torch._C._set_autograd_fallback_mode("error")
+    with pytest.raises(RuntimeError, match="an autograd kernel was not registered"):
+        outside(x).sum().backward()
+    with pytest.raises(RuntimeError, match="mode must be one of"):
+        torch._C._set_autograd_fallback_mode("shout")
+
+
+def test_a_derivative_that_is_registered_is_taken(made_of, recwarn):
+    cubed = made_of("cubed(Tensor x) -> Tensor", lambda x: x.detach() ** 3)
+    library.register_autograd(
+        "test_fallback::cubed",
+        lambda ctx, grad: grad * 3 * ctx.saved_tensors[0] ** 2,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    x = X.clone().requires_grad_()
+    cubed(x).sum().backward()
+    assert torch.allclose(x.grad, 3 * X**2) and not recwarn

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import io
+import re
 from dataclasses import dataclass
 from typing import List, Tuple
 
@@ -320,3 +321,36 @@ def test_a_function_with_some_arguments_given_is_called_with_them():
         return more(x)
 
     assert loaded(call)(cresset.ones(2)).tolist() == [7.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "text"),
+    [
+        ("%d|%i|%s", 2.5, "2|2|2.5"),
+        ("%s|%s|%s", 3.0, "3.|3.|3."),
+        ("%f|%e|%E", 2.5, "2.500000|2.500000e+00|2.500000E+00"),
+        ("100%% of %s|%%|%d", 1.0, "100% of 1.|%|1"),
+    ],
+)
+def test_percent_formats_write_numbers_as_torchscript_does(pattern, value, text):
+    count = pattern.replace("%%", "").count("%")
+    unit = cresset.jit.CompilationUnit(f'def f(x: float):\n    return "{pattern}" % ({"x, " * count})')
+    assert unit.f(value) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind", "value", "words"),
+    [
+        ("half %", "str", "a", "Incomplete format specifier"),
+        ("%d", "str", "a", "%d requires a number for formatting, but got String"),
+        ("%e", "Tensor", cresset.ones(1), "%e requires a number for formatting, but got Tensor"),
+        ("%c", "str", "ab", "%c requires an int or char for formatting, but got String"),
+        ("%s %s", "str", "a", "Too few arguments for format string"),
+        ("plain", "str", "a", "Too many arguments for format string"),
+        ("%.2f", "float", 1.5, "The specifier %. is not supported in TorchScript format strings"),
+    ],
+)
+def test_percent_formats_say_what_does_not_fit(pattern, kind, value, words):
+    unit = cresset.jit.CompilationUnit(f'def f(x: {kind}):\n    return "{pattern}" % x')
+    with pytest.raises(RuntimeError, match=re.escape(words)):
+        unit.f(value)

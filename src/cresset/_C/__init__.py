@@ -50,6 +50,7 @@ _disabled_torch_dispatch_impl = Tensor.__torch_dispatch__
 _LATER = {
     "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records",
     "_AutoDispatchBelowAutograd": "_library.operator",
+    "_get_autograd_fallback_mode": "_library.fallback", "_set_autograd_fallback_mode": "_library.fallback",
     "_any_output_is_alias_to_input_or_output": "_library.utils", "_any_requires_grad": "_library.utils",
     "_LinAlgError": "linalg", "Tag": "ops.tags",
     "_SchemaArgType": "_library.schema_info", "_SchemaArgument": "_library.schema_info",
@@ -79,6 +80,7 @@ _PUBLIC_NAMES = {
     "_freeze_module": "freeze_face", "_jit_get_inline_everything_mode": "is_everywhere",
     "_jit_set_inline_everything_mode": "set_everywhere",
     "_SchemaArgType": "SchemaArgType", "_SchemaArgument": "SchemaArgument", "_SchemaInfo": "SchemaInfo",
+    "_get_autograd_fallback_mode": "get_mode", "_set_autograd_fallback_mode": "set_mode",
     "_LinAlgError": "LinAlgError", "_OutOfMemoryError": "OutOfMemoryError",
 }  # fmt: skip
 _missing = _missing_names.of(__name__)

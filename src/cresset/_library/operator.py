@@ -1,5 +1,6 @@
 """An operator that a program defines: its kernels, and how a call finds the right one."""
 
+import contextlib
 import sys
 
 import cresset
@@ -10,6 +11,7 @@ from ..ops import namespaces
 from ..ops.tags import Tag
 from ..overrides import handle_torch_function, has_torch_function
 from ..pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
+from . import fallback
 
 
 class OpOverload(namespaces.OpOverload):
@@ -55,6 +57,8 @@ class OpOverload(namespaces.OpOverload):
             return self._run_in_place(values)
         if any(map(level_of, tensors)) and written:
             return self._write_samples(values)
+        if wants and fallback.applies(self) and not any(map(level_of, tensors)):
+            return fallback.run(self, values)
         if any(map(level_of, tensors)) or (not written and wants):
             flat, spec = tree_flatten(values)
             shape = []
@@ -69,8 +73,12 @@ class OpOverload(namespaces.OpOverload):
             **{a.name: v for v, a in zip(values, arguments, strict=True) if a.keyword_only},
         )
 
-    def _run(self, values):
-        """The kernel for the arguments' device, or who answers in its place. It is not recorded."""
+    def _run(self, values, recorded=False):
+        """The kernel for the arguments' device, or who answers in its place.
+
+        Args:
+            recorded: whether what the kernel computes is recorded for backward.
+        """
         tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
         if _native.is_dispatching() or any(map(_native.is_dispatched, tensors)):
             return self._dispatched(values)
@@ -94,7 +102,7 @@ class OpOverload(namespaces.OpOverload):
                 f"{device} impl registered; there are kernels for {sorted(map(str, self._kernels))}"
             )
         versions = [tensor._version for tensor in tensors]
-        with cresset.no_grad():
+        with contextlib.nullcontext() if recorded else cresset.no_grad():
             result = self._called(kernel, values)
         if Tag.inplace in self.tags or Tag.out in self.tags:
             self._check_returned(result, values)

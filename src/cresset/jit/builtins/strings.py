@@ -34,12 +34,47 @@ def formatted(pattern, *values):
     return parts[0] + "".join(to_text(value) + part for value, part in zip(values, parts[1:], strict=True))
 
 
+# What TorchScript calls the kinds of values.
+_KINDS = {str: "String", list: "GenericList", dict: "GenericDict", tuple: "Tuple", type(None): "None", float: "Double"}
+
+
 def percent_format(pattern, values):
-    """The `%` of text; several values are a tuple."""
-    try:
-        return pattern % values
-    except (TypeError, ValueError) as error:
-        raise RuntimeError(f"percentFormat: {error}, in {pattern!r}") from None
+    """The `%` of text; several values are a tuple. Fields have neither width nor precision."""
+    given = iter(values if isinstance(values, tuple) else (values,))
+    text, *fields = pattern.split("%")
+    at = 0
+    while at < len(fields):
+        field, at = fields[at], at + 1
+        if not field:
+            if at == len(fields):
+                raise RuntimeError(f"Incomplete format specifier in {pattern!r}")
+            text, at = f"{text}%{fields[at]}", at + 1
+            continue
+        value = next(given, given)
+        if value is given:
+            raise RuntimeError(f"Too few arguments for format string: {pattern!r}")
+        text += _field(field[0], value) + field[1:]
+    if next(given, given) is not given:
+        raise RuntimeError(f"Too many arguments for format string: {pattern!r}")
+    return text
+
+
+def _field(specifier, value):
+    """One value in a format string."""
+    if specifier == "s":
+        return to_text(value)
+    if specifier not in "dieEfFc":
+        raise RuntimeError(f"The specifier %{specifier} is not supported in TorchScript format strings")
+    if specifier == "c":
+        if isinstance(value, int) or (isinstance(value, str) and len(value) == 1):
+            return f"{value:c}" if isinstance(value, int) else value
+        wanted = "an int or char"
+    elif isinstance(value, (int, float)):
+        return str(int(value)) if specifier in "di" else f"{value:{specifier}}"
+    else:
+        wanted = "a number"
+    kind = _KINDS.get(type(value), type(value).__name__)
+    raise RuntimeError(f"%{specifier} requires {wanted} for formatting, but got {kind}")
 
 
 def show(*values):
