@@ -354,3 +354,44 @@ def test_percent_formats_say_what_does_not_fit(pattern, kind, value, words):
     unit = cresset.jit.CompilationUnit(f'def f(x: {kind}):\n    return "{pattern}" % x')
     with pytest.raises(RuntimeError, match=re.escape(words)):
         unit.f(value)
+
+
+def test_slices_are_made_by_a_call_as_well():
+    def pieces(x: List[int], t: Tuple[int, int, int], y: Tensor):
+        every = slice(1, 4, 2)
+        return (
+            x[slice(2)],
+            x[every],
+            x[slice(None, None, 2)],
+            t[slice(1, 3)],
+            y[slice(1, 3), slice(None)],
+            y[..., every],
+        )
+
+    x, y = [1, 2, 3, 4, 5], cresset.arange(24).view(4, 6)
+    given, expected = cresset.jit.script(pieces)(x, (1, 2, 3), y), pieces(x, (1, 2, 3), y)
+    assert given[:4] == expected[:4] == ([1, 2], [2, 4], [1, 3, 5], (2, 3))
+    assert all(map(cresset.equal, given[4:], expected[4:]))
+
+    def named(x: List[int]):
+        return x[slice(1, stop=2)]
+
+    with pytest.raises(RuntimeError, match="Slice does not accept any keyword arguments"):
+        cresset.jit.script(named)
+
+
+class Steps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.ModuleList([nn.Threshold(float(k), 0.0) for k in range(5)])
+
+    def forward(self, x):
+        for step in self.steps[1:3]:
+            x = step(x)
+        return x, len(self.steps[::2]), self.steps[::-2][0](x)
+
+
+def test_pieces_of_module_lists():
+    x = cresset.arange(6.0)
+    given, expected = cresset.jit.script(Steps())(x), Steps()(x)
+    assert cresset.equal(given[0], expected[0]) and given[1] == 3 and cresset.equal(given[2], expected[2])

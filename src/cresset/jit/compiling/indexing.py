@@ -26,50 +26,61 @@ class Indexing:
         type = value.type()
         if isinstance(type, types.TensorType):
             return self._tensor_item(value, tree)
-        if isinstance(tree.slice, ast.Slice):
+        if isinstance(type, types.ClassType) and type.is_module:
+            return self._module_item(value, tree)
+        index = self.index_of(tree.slice)
+        if isinstance(index, (ast.Slice, sugar.Bounds)):
             if isinstance(type, types.TupleType):
-                return self._tuple_slice(value, tree)
-            return self.operator("aten::slice", [value, *self._slice_parts(tree.slice)], tree)
+                return self._tuple_slice(value, index, tree)
+            return self.operator("aten::slice", [value, *self._slice_parts(index)], tree)
         if isinstance(type, types.TupleType):
-            return self._tuple_index(value, tree)
+            return self._tuple_index(value, index, tree)
         if isinstance(type, types.ClassType):
-            if type.is_module:
-                return self._module_item(value, tree)
-            return self.call_method(value, "__getitem__", [self.emit_value(tree.slice)], {}, tree)
-        index = self.emit_value(tree.slice)
+            return self.call_method(value, "__getitem__", [index], {}, tree)
         self.place(tree)
         if isinstance(type, (types.ListType, types.DictType, types.StringType)):
             return self.operator("aten::__getitem__", [value, index], tree)
         raise self.error(tree, f"'{type.annotation_str}' object is not subscriptable")
 
-    def _constant_index(self, tree):
-        value = self.emit_value(tree)
+    def index_of(self, tree):
+        """The value between the brackets; a slice as it is written, or as the program made it."""
+        if isinstance(tree, ast.Slice):
+            return tree
+        meaning = self.emit(tree)
+        return meaning if isinstance(meaning, sugar.Bounds) else self.value(meaning, tree)
+
+    def _constant_index(self, value):
         if value.node().kind() != "prim::Constant" or not isinstance(value.type(), types.IntType):
-            return None, value
-        return value.node().attributes["value"], value
+            return None
+        return value.node().attributes["value"]
 
     def _tuple_item(self, items, tree):
-        if isinstance(tree.slice, ast.Slice):
-            bounds = [self._bound(part) for part in (tree.slice.lower, tree.slice.upper, tree.slice.step)]
-            return Several(items[slice(*bounds)])
-        number, _ = self._constant_index(tree.slice)
+        index = self.index_of(tree.slice)
+        if isinstance(index, (ast.Slice, sugar.Bounds)):
+            return Several(items[self._static_slice(index, tree)])
+        number = self._constant_index(index)
         if number is None:
             raise self.error(tree, "tuple index must be a compile time constant")
         if not -len(items) <= number < len(items):
             raise self.error(tree, f"Tuple index out of range: {number} of {len(items)}")
         return items[number]
 
-    def _bound(self, tree):
-        if tree is None:
-            return None
-        number, value = self._constant_index(tree)
-        if number is None and not isinstance(value.type(), types.NoneType):
-            raise self.error(tree, "tuple slice must be made of compile time constants")
-        return number
+    def _static_slice(self, index, tree):
+        """A slice whose numbers are known when the program is compiled."""
+        if isinstance(index, ast.Slice):
+            written = (index.lower, index.upper, index.step)
+            values = [None if part is None else self.emit_value(part) for part in written]
+        else:
+            values = index.parts
+        numbers = [None if value is None else self._constant_index(value) for value in values]
+        for number, value in zip(numbers, values, strict=True):
+            if number is None and value is not None and not isinstance(value.type(), types.NoneType):
+                raise self.error(tree, "tuple slice must be made of compile time constants")
+        return slice(*numbers)
 
-    def _tuple_index(self, value, tree):
+    def _tuple_index(self, value, index, tree):
         elements = value.type().elements()
-        number, index = self._constant_index(tree.slice)
+        number = self._constant_index(index)
         self.place(tree)
         if number is None:
             covering = elements[0] if elements else None
@@ -91,24 +102,24 @@ class Indexing:
             return value.node().inputsAt(number)
         return self.graph.insert("prim::TupleIndex", [value, self.constant(number)], [elements[number]]).output()
 
-    def _tuple_slice(self, value, tree):
+    def _tuple_slice(self, value, index, tree):
         parts = [self.tuple_part(value, number) for number in range(len(value.type().elements()))]
-        bounds = [self._bound(part) for part in (tree.slice.lower, tree.slice.upper, tree.slice.step)]
-        return self.value(Several(parts[slice(*bounds)]), tree)
+        return self.value(Several(parts[self._static_slice(index, tree)]), tree)
 
-    def _slice_parts(self, tree):
+    def _slice_parts(self, index):
+        if isinstance(index, sugar.Bounds):
+            return list(index.parts)
         parts = [
-            self.emit_value(part) if part is not None else self.constant(None) for part in (tree.lower, tree.upper)
+            self.emit_value(part) if part is not None else self.constant(None) for part in (index.lower, index.upper)
         ]
-        return [*parts, self.emit_value(tree.step) if tree.step is not None else self.constant(1)]
+        return [*parts, self.emit_value(index.step) if index.step is not None else self.constant(1)]
 
     def _module_item(self, value, tree):
         """An item of a ModuleList, ModuleDict or Sequential."""
-        if isinstance(tree.slice, ast.Slice):
-            bounds = [self._bound(part) for part in (tree.slice.lower, tree.slice.upper, tree.slice.step)]
+        index = self.index_of(tree.slice)
+        if isinstance(index, (ast.Slice, sugar.Bounds)):
             items = self.module_items(value, tree, values=True)
-            return sugar.Static(items.items[slice(*bounds)])
-        index = self.emit_value(tree.slice)
+            return Several(items.items[self._static_slice(index, tree)])
         if index.node().kind() != "prim::Constant":
             raise self.error(
                 tree,
@@ -159,6 +170,9 @@ class Indexing:
                 parts += self.unpack(self.emit(part.value), part)
             else:
                 meaning = self.emit(part)
+                if isinstance(meaning, sugar.Bounds):
+                    parts.append(meaning)
+                    continue
                 single = len(self._indices(tree)) == 1
                 parts += (
                     self.unpack(meaning, tree)
@@ -173,7 +187,7 @@ class Indexing:
                 dim, from_end = -behind, True
                 continue
             where = self.constant(dim)
-            if isinstance(part, ast.Slice):
+            if isinstance(part, (ast.Slice, sugar.Bounds)):
                 view = self.operator("aten::slice", [view, where, *self._slice_parts(part)], place)
                 dim += 1
             elif isinstance(part, ast.Constant) or isinstance(part.type(), types.NoneType):

@@ -185,6 +185,19 @@ def _(emitter, args, kwargs, tree):
     return sugar.Zipped([emitter.iteration(one, tree) for one in args])
 
 
+@known(slice)
+def _(emitter, args, kwargs, tree):
+    if kwargs:
+        raise emitter.error(tree, "Slice does not accept any keyword arguments")
+    if not 1 <= len(args) <= 3:
+        raise emitter.error(tree, f"slice expected 1 to 3 arguments, got {len(args)}")
+    given = [emitter.value(one, tree) for one in args]
+    start, stop, step, *_ = [emitter.constant(None), *given, None, None] if len(given) == 1 else [*given, None]
+    if step is None or isinstance(step.type(), types.NoneType):
+        step = emitter.constant(1)
+    return sugar.Bounds(start, stop, step)
+
+
 @known(reversed)
 def _(emitter, args, kwargs, tree):
     items = emitter.iteration(args[0], tree)

@@ -77,6 +77,15 @@ class Several(Sugar):
         self.items = list(items)
 
 
+class Bounds(Sugar):
+    """What `slice(start, stop, step)` gives: three values."""
+
+    what = "a slice"
+
+    def __init__(self, start, stop, step):
+        self.parts = (start, stop, step)
+
+
 class Raised(Sugar):
     """An exception, to be raised."""
 
