@@ -258,13 +258,42 @@ class TestCompilationUnit:
         assert unit.f(torch.ones(1)).item() == 4 and unit.twice(torch.ones(1)).item() == 2
         assert unit.find_function("g") is None and len(unit.get_functions()) == 2
 
-    def test_names_of_the_program_around_are_not_seen(self):
-        with pytest.raises(RuntimeError, match="undefined value pytest"):
-            torch.jit.CompilationUnit("def f(x: Tensor):\n    return pytest.fail(x)\n")
+    def test_names_of_the_program_around_are_seen(self):
+        def doubled(x: torch.Tensor):
+            return x * 2
+
+        text = "def f(x):\n    # type: (int) -> Tensor\n    return doubled(torch.full([1], float(x))) + _Point(3).x"
+        assert torch.jit.CompilationUnit(text).f(4).item() == 11
+        text = "def f(x: Tensor):\n    return twice(x)\n"
+        unit = torch.jit.CompilationUnit()
+        unit.define(text, rcb=lambda name: doubled if name == "twice" else None)
+        assert unit.f(torch.ones(1)).item() == 2
+        with pytest.raises(RuntimeError, match="undefined value twice"):
+            torch.jit.CompilationUnit(text)
+
+    def test_the_frame_that_names_are_looked_up_in_can_be_further_out(self):
+        def made(text):
+            return torch.jit.CompilationUnit(text, _frames_up=1)
+
+        def tripled(x: torch.Tensor):
+            return x * 3
+
+        assert made("def f(x: Tensor):\n    return tripled(x)\n").f(torch.ones(1)).item() == 3
+
+    def test_numbers_of_the_program_around_are_refused_as_in_scripts(self):
+        number = 3
+        with pytest.raises(RuntimeError, match="python value of type 'int' cannot be used as a value"):
+            torch.jit.CompilationUnit("def f(x: Tensor):\n    return x + number\n")
+        assert number == 3
 
     def test_an_operator_that_is_not_there_is_refused(self):
-        with pytest.raises(RuntimeError, match="Unknown builtin op: aten::nothing"):
+        with pytest.raises(RuntimeError, match="has no attribute or method 'nothing'"):
             torch.jit.CompilationUnit("def f(x: Tensor):\n    return torch.nothing(x)\n")
+
+
+class _Point:
+    def __init__(self, x: int):
+        self.x = x
 
 
 def test_what_was_compiled_can_be_forgotten():

@@ -150,7 +150,7 @@ class Members:
             tree,
             f"python value of type '{type(thing).__name__}' cannot be used as a value. Perhaps it is a closed over "
             "global variable? "
-            "If so, please consider passing it in as an argument or use a local varible instead.",
+            "If so, please consider passing it in as an argument or use a local variable instead.",
         )
 
     # ---- objects of classes, modules
