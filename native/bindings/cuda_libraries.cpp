@@ -44,10 +44,18 @@ void add_solver(nb::module_ m) {
   });
   m.def("row_order", [](nb::handle pivots, nb::handle order) { row_order(unwrap(pivots.ptr()), unwrap(order.ptr())); });
   m.def("trsm", [](nb::handle a, nb::handle b, bool upper, bool left, bool unit, const std::string& form) {
-    trsm(matrices(a), matrices(b), upper, left, unit, form_of(form));
+    solve_triangle(unwrap(a.ptr()), unwrap(b.ptr()), upper, left, unit, form_of(form));
   });
-  m.def("geqrf", [](nb::handle a, nb::handle tau) { geqrf(matrices(a), bytes(tau)); });
-  m.def("orgqr", [](nb::handle a, nb::handle tau) { orgqr(matrices(a), bytes(tau), unwrap(tau.ptr()).size(-1)); });
+  m.def("potrs", [](nb::handle factor, nb::handle b, bool upper, bool by_rows) {
+    cholesky_solve(unwrap(factor.ptr()), unwrap(b.ptr()), upper, by_rows);
+  });
+  m.def("check_pivots",
+        [](const char* who, nb::handle pivots, int64_t rows) { check_pivots(who, unwrap(pivots.ptr()), rows); });
+  m.def("geqrf", [](nb::handle a, nb::handle tau) { householder(unwrap(a.ptr()), unwrap(tau.ptr())); });
+  m.def("orgqr", [](nb::handle q, nb::handle tau) { householder_product(unwrap(q.ptr()), unwrap(tau.ptr())); });
+  m.def("least_squares", [](nb::handle a, nb::handle b, nb::handle info) {
+    return least_squares(unwrap(a.ptr()), unwrap(b.ptr()), unwrap(info.ptr()));
+  });
   m.def("ormqr", [](nb::handle a, nb::handle tau, nb::handle c, bool left, const std::string& form) {
     ormqr(matrices(a), bytes(tau), unwrap(tau.ptr()).size(-1), matrices(c), left, form_of(form));
   });

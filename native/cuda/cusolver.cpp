@@ -115,11 +115,7 @@ constexpr int kLower = 0, kUpper = 1, kLeft = 0, kRight = 1, kNoVectors = 0, kVe
   X(cublas, trsmBatched, trsmBatched, "",                                                                              \
     (Handle, int side, int triangle, int form, int unit, int m, int n, const void* alpha, void* const* a, int ld,      \
      void* const* b, int b_ld, int count))                                                                             \
-  X(cublas, getrfBatched, getrfBatched, "",                                                                            \
-    (Handle, int n, void* const* a, int ld, int* pivots, int* info, int count))                                        \
-  X(cublas, getrsBatched, getrsBatched, "",                                                                            \
-    (Handle, int form, int n, int columns, void* const* a, int ld, const int* pivots, void* const* b, int b_ld,        \
-     int* host_info, int count))
+  X(cublas, getrfBatched, getrfBatched, "", (Handle, int n, void* const* a, int ld, int* pivots, int* info, int count))
 
 #define CRESSET_CUBLAS_FUNCTIONS(X)     \
   X(cublasCreate_v2, (Handle * handle)) \
@@ -329,15 +325,6 @@ void getrs(const Matrices& lu, const int64_t* pivots, const Matrices& b, Form fo
     CRESSET_LIBRARY(cusolverDnXgetrs(h.solver, h.parameters, static_cast<int>(form), lu.rows, b.columns, type, lu.at(i),
                                      lu.rows, pivots + i * lu.rows, type, b.at(i), b.rows,
                                      reinterpret_cast<int*>(info.data())));
-}
-
-void getrs_batched(const Matrices& lu, const int* pivots, const Matrices& b, Form form) {
-  std::lock_guard guard(lock);
-  const Tensor where = addresses(lu), b_where = addresses(b);
-  int info = 0;
-  CRESSET_LIBRARY(getrsBatched[lu.dtype](handles(lu.device).blas, static_cast<int>(form), narrow(lu.rows),
-                                         narrow(b.columns), pointers(where), narrow(lu.rows), pivots, pointers(b_where),
-                                         narrow(b.rows), &info, narrow(lu.count)));
 }
 
 void trsm(const Matrices& a, const Matrices& b, bool upper, bool left, bool unit, Form form) {

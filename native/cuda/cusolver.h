@@ -29,7 +29,6 @@ void potrf(const Matrices& a, bool upper, int* info);
 void getrf(const Matrices& a, int64_t* pivots, int* info);
 void getrf_batched(const Matrices& a, int* pivots, int* info);
 void getrs(const Matrices& lu, const int64_t* pivots, const Matrices& b, Form form);
-void getrs_batched(const Matrices& lu, const int* pivots, const Matrices& b, Form form);
 void trsm(const Matrices& a, const Matrices& b, bool upper, bool left, bool unit, Form form);
 void geqrf(const Matrices& a, char* tau);
 void orgqr(const Matrices& a, const char* tau, int64_t reflectors);

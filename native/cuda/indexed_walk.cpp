@@ -11,7 +11,8 @@
 namespace cresset::cuda {
 namespace {
 
-constexpr int kMostDims = 8, kBlock = 256, kWindow = 32, kLanes = 128;    // as in indexed_walk.cuh
+constexpr int kMostDims = 8, kBlock = 256, kWindow = 32, kLanes = 128, kFewSlices = 1024,
+              kFewLanes = 256;                                            // as in indexed_walk.cuh
 bool is_reduced(Dtype d) { return d == Dtype::f16 || d == Dtype::bf16; }  // summed in float
 
 constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();  // no index is this one
@@ -29,6 +30,8 @@ const KernelFamily kSlices("indexed_walk.cuh", "combine_slices", {"T", "HOW", "R
 const KernelFamily kCrossing("indexed_walk.cuh", "combine_crossing", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"},
                              {"-DCROSSING", "-DINDEX=int64_t"});
 
+const KernelFamily kFew("indexed_walk.cuh", "combine_few", {"T", "HOW", "RANK", "BIG", "VECTOR", "INDEX"},
+                        {"-DFEW", "-DFRESH=0"});
 const KernelFamily kRuns("indexed_walk.cuh", "key_runs", {}, {"-DRUNS", "-DRANK=1", "-DINDEX=int64_t"});
 const KernelFamily kGather("indexed_walk.cuh", "gather_runs", {"T", "HOW", "RANK", "BIG"},
                            {"-DGATHER", "-DINDEX=int64_t"});
@@ -188,9 +191,46 @@ int64_t vector_of(const Strided& s, const Lanes& l, const IndexedWalk& w, int64_
   return std::max<int64_t>(vector, 1);
 }
 
+// How the lanes of a list of slices are walked; what is sorted is left out.
+int put(Slices& to, const Strided& s, const Lanes& l, const IndexedWalk& w, int64_t lane_width, int64_t block_lanes) {
+  to.lanes = s.count() / lane_width;
+  to.lane_blocks = divide_up(to.lanes, block_lanes);
+  to.n = l.along;
+  to.target = w.indexed;
+  to.source = w.plain;
+  to.keys = to.positions = to.counts = to.partial = nullptr;
+  to.target_step = w.scale;
+  to.source_step = l.plain_along;
+  to.none = w.bound;
+  const int rank = compiled_rank(s.sizes.size(), w.who);
+  const int64_t lead = rank - s.sizes.size(), last = s.sizes.size() - 1;
+  for (int64_t d = 0; d <= last; ++d) {
+    const int64_t step = d == last ? lane_width : 1;
+    to.sizes[lead + d] = Divider(s.sizes[d] / step);
+    to.target_strides[lead + d] = s.indexed[d] * step;
+    to.source_strides[lead + d] = s.plain[d] * step;
+  }
+  return rank;
+}
+
 void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how, bool fresh, int64_t left_out,
                   bool by_count, const IndexedOn& on) {
   const int64_t n = l.along;
+  Strided s = l.s;
+  s.coalesce();
+  const int64_t slice = s.count(), lane_width = vector_of(s, l, w, size_of(dtype));
+  // Neighboring places are neighbors in memory.
+  const bool has_columns = w.scale < (s.sizes.empty() ? 1 : s.indexed.back());
+  Slices slices;
+  if (n <= kFewSlices && !fresh && !by_count && !has_columns) {
+    const int rank = put(slices, s, l, w, lane_width, kFewLanes);
+    Walk list;
+    put(list, list_of(l), w, on);
+    if (const int64_t blocks = n * slices.lane_blocks; blocks < std::numeric_limits<int32_t>::max())
+      return kFew.launch(
+          on.place, {dtype, static_cast<int>(how), rank, is_big(slices.lanes), static_cast<int>(lane_width), on.index},
+          blocks, kFewLanes, 0, list, slices, l.index_along);
+  }
   const Tensor keys = empty({{n}}, Dtype::i32, on.device);
   Tensor counts;
   if (by_count) counts = full({{w.bound}}, Scalar(0), Dtype::i32, on.device);
@@ -200,12 +240,8 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
   kKeys.launch(on.place, {Dtype::u32, false, list_rank, on.index}, divide_up(n, kBlock), kBlock, 0, list, keys.bytes(),
                none, left_out, by_count ? counts.bytes() : nullptr);
   const SortedKeys sorted = sort_keys(on.place, keys, n, bits_for(w.bound));
-  Strided s = l.s;
-  s.coalesce();
-  // Where neighboring places are neighbors in memory, threads side by side have these, not neighbors of a slice.
-  const int64_t slice = s.count();
-  if (!fresh && !by_count && w.scale < (s.sizes.empty() ? 1 : s.indexed.back()) && slice >= 64 &&
-      w.bound * slice < std::numeric_limits<int32_t>::max()) {
+  // Threads side by side have neighboring places, not neighbors of a slice.
+  if (!fresh && !by_count && has_columns && slice >= 64 && w.bound * slice < std::numeric_limits<int32_t>::max()) {
     const Tensor runs = full({{2 * w.bound}}, Scalar(0), Dtype::i32, on.device);
     kRuns.launch(on.place, {}, divide_up(n, kBlock), kBlock, 0, sorted.keys.bytes(), runs.bytes(), n, w.bound);
     Walk walk;
@@ -215,27 +251,10 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
                           divide_up(walk.count, kBlock), kBlock, 0, walk, runs.bytes(), sorted.positions.bytes(),
                           w.bound, l.plain_along);
   }
-  const int64_t lane_width = vector_of(s, l, w, size_of(dtype));
-  Slices slices;
-  slices.lanes = s.count() / lane_width;
-  slices.lane_blocks = divide_up(slices.lanes, kLanes);
-  slices.n = n;
-  slices.target = w.indexed;
-  slices.source = w.plain;
+  const int rank = put(slices, s, l, w, lane_width, kLanes);
   slices.keys = sorted.keys.bytes();
   slices.positions = sorted.positions.bytes();
   slices.counts = by_count ? counts.bytes() : nullptr;
-  slices.target_step = w.scale;
-  slices.source_step = l.plain_along;
-  slices.none = w.bound;
-  const int rank = compiled_rank(s.sizes.size(), w.who);
-  const int64_t lead = rank - s.sizes.size(), last = s.sizes.size() - 1;
-  for (int64_t d = 0; d <= last; ++d) {
-    const int64_t step = d == last ? lane_width : 1;
-    slices.sizes[lead + d] = Divider(s.sizes[d] / step);
-    slices.target_strides[lead + d] = s.indexed[d] * step;
-    slices.source_strides[lead + d] = s.plain[d] * step;
-  }
   const int64_t windows = divide_up(n, kWindow), blocks = windows * slices.lane_blocks;
   const Dtype sum = is_reduced(dtype) ? Dtype::f32 : dtype;
   const Tensor partial = empty({{n > kWindow ? windows * 2 * s.count() : 1}}, sum, on.device);

@@ -16,9 +16,7 @@ namespace cresset::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-// The longest row that one block sorts; of elements of eight bytes half as many have room.
-constexpr int64_t kLongestRow = kBlock * 16;
-int64_t longest_row(Dtype d) { return size_of(d) == 8 ? kLongestRow / 2 : kLongestRow; }
+constexpr int64_t kLongestRow = kBlock * 16;  // that one block sorts
 
 const KernelFamily kRows("sorting.cuh", "sort_rows", {"T", "ITEMS", "CHOSEN"}, {"-DROWS"});
 const KernelFamily kKeys("sorting.cuh", "make_keys", {"T"}, {"-DKEYS"});
@@ -73,12 +71,14 @@ SortedKeys sort_all(const Place& place, const Rows& r, bool descending, int64_t 
   const Dtype d = r.x.dtype();
   const bool wide = size_of(d) == 8;
   const Tensor keys = empty({{r.n()}}, wide ? Dtype::i64 : Dtype::i32, r.x.device());
+  const Tensor differing = full({{2}}, Scalar(0), Dtype::i32, r.x.device());
   const auto turned = static_cast<int32_t>(descending);
   const auto launch = [&](auto base) {
-    kKeys.launch(place, {d}, divide_up(r.n(), 4 * kBlock), kBlock, 0, r.x.bytes(), keys.bytes(), r.n(), turned, base);
+    kKeys.launch(place, {d}, divide_up(r.n(), 4 * kBlock), kBlock, 0, r.x.bytes(), keys.bytes(), differing.bytes(),
+                 r.n(), turned, base);
   };
   wide ? launch(range.base) : launch(static_cast<uint32_t>(range.base));
-  return sort_keys(place, keys, r.n(), range.bits, row_length);
+  return sort_keys(place, keys, r.n(), range.bits, row_length, differing);
 }
 KeyRange all_keys(Dtype d) { return {0, static_cast<int>(8 * size_of(d))}; }
 
@@ -113,13 +113,13 @@ void sort_into(const Rows& r, int64_t count, bool descending, const Tensor& valu
   const Place place(r.x.device());
   const Dtype d = r.x.dtype();
   const auto turned = static_cast<int32_t>(descending), wanted = static_cast<int32_t>(count);
-  if (count == r.length && r.length <= longest_row(d)) {
+  if (count == r.length && r.length <= kLongestRow) {
     char* none = nullptr;
     return kRows.launch(place, {d, items_for(r.length), false}, r.count, kBlock, 0, r.x.bytes(), none, values.bytes(),
                         indices.bytes(), r.length, wanted, turned);
   }
   if (is_for_pieces(r, count)) return choose_from_pieces(r, count, descending, values, indices);
-  if (count <= longest_row(d) && is_for_blocks(r)) {
+  if (count <= kLongestRow && is_for_blocks(r)) {
     const Tensor chosen = empty({{r.count * count}}, Dtype::i32, r.x.device());
     const auto length = static_cast<int32_t>(r.length);
     kSelect.launch(place, {d}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(), length, int32_t{1}, length, wanted,

@@ -65,6 +65,8 @@ KERNELS = {
         "SLICES T=dtype_i8 HOW=3 RANK=2 BIG=0 VECTOR=1 FRESH=0 INDEX=int64_t",
         "SLICES T=dtype_c64 HOW=1 RANK=1 BIG=0 VECTOR=2 FRESH=0 INDEX=int64_t",
         "CROSSING T=dtype_f32 HOW=0 RANK=1 BIG=0 VECTOR=4 FRESH=1 INDEX=int64_t",
+        "FEW T=dtype_f32 HOW=0 RANK=1 BIG=0 VECTOR=4 FRESH=0 INDEX=dtype_i64",
+        "FEW T=dtype_bf16 HOW=3 RANK=3 BIG=0 VECTOR=1 FRESH=0 INDEX=dtype_i32",
         "RUNS RANK=1 INDEX=int64_t", "GATHER T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=int64_t",
         "GATHER T=dtype_bf16 HOW=3 RANK=3 BIG=0 INDEX=int64_t",
     ],
@@ -72,7 +74,11 @@ KERNELS = {
         f"STEP={step} RANK={step % 4 + 1} BIG=0 INDEX=dtype_i64 ITEMS={items}" for step in range(7) for items in (16, 4)
     ],
     "join.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
-    "linalg.cuh": ["ADDRESSES", "ROW_ORDER", "EXCHANGE WORD=4", "EXCHANGE WORD=16"],
+    "linalg.cuh": ["ADDRESSES", "ROW_ORDER", "CHECK", "EXCHANGE WORD=4", "EXCHANGE WORD=16"],
+    "linalg_small.cuh": [
+        *(f"SOLVE T=dtype_{t} ROWS={rows}" for t in ("f32", "c128") for rows in (1, 4)),
+        *(f"{kernel} T=dtype_{t} ROWS=2" for kernel in ("FACTOR", "FORM", "LEAST") for t in ("f32", "f64", "c64")),
+    ],
     "matmul_small.cuh": [
         "T=dtype_f32 A_ALONG_K=1 B_ALONG_K=0 CHUNK=128",
         "T=dtype_f32 A_ALONG_K=0 B_ALONG_K=1 CHUNK=32",
@@ -110,8 +116,8 @@ KERNELS = {
         "GRADIENT_MEAN T=dtype_c64 ADAPTIVE=0 LAST=0 BIG=1 VECTOR=2",
     ],
     "radix_sort.cuh": [
-        f"{kernel} KEY=dtype_{key} FIRST={first} BY_ROW={by_row}"
-        for kernel in ("COUNT", "SUM", "MOVE") for key in ("u32", "u64") for first, by_row in ((1, 0), (0, 0), (0, 1))
+        f"{kernel} KEY=dtype_{key} BY_ROW={by_row}"
+        for kernel in ("COUNT", "SUM", "MOVE") for key in ("u32", "u64") for by_row in (0, 1)
     ] + ["FEW KEY=dtype_u32 ITEMS=16", "FEW KEY=dtype_u64 ITEMS=8", "FEW KEY=dtype_u32 ITEMS=1"],
     "random.cuh": [
         *(f"ELEMENT=dtype_{t} KIND={kind}" for kind in range(6) for t in ("f32", "f64", "bf16")),
@@ -160,7 +166,7 @@ KERNELS = {
         "INTERVALS T=dtype_f64 SHARED=0"],
     "sorting.cuh": [
         *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items,
-            chosen in (("f32", 1, 0), ("f32", 16, 0), ("f64", 8, 0), ("bf16", 4, 1))),
+            chosen in (("f32", 1, 0), ("f32", 16, 0), ("f64", 16, 0), ("i64", 8, 1), ("bf16", 4, 1))),
         "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "TAKE T=dtype_f16", "TAKE T=dtype_f64",
         "ONE T=dtype_f32 ITEMS=16",
         "ONE T=dtype_i64 ITEMS=0", "ONE T=dtype_bf16 ITEMS=4", "SELECT T=dtype_f32", "SELECT T=dtype_i64",

@@ -43,8 +43,8 @@ def routine(name, args):
 
 
 _ROUTINES = {
-    "geev", "geqrf", "gesdd", "getrf", "getrs", "least_squares", "orgqr", "ormqr", "potrf", "row_order", "syevd",
-    "sytrf", "sytrs", "trsm",
+    "geev", "geqrf", "gesdd", "getrf", "getrs", "least_squares", "orgqr", "ormqr", "potrf", "potrs", "row_order",
+    "syevd", "sytrf", "sytrs", "trsm",
 }  # fmt: skip
 
 
@@ -90,6 +90,14 @@ def trsm(A, B, upper, left, unitriangular):
         _solver.trsm(A.mT, X, not upper, left, unitriangular, "T")
     elif X.numel():
         _solver.trsm(in_columns(A), X, upper, left, unitriangular, "N")
+    return X
+
+
+def potrs(factor, B, upper):
+    X, factor = column_major(B), factor.detach()
+    by_rows = factor.is_contiguous() and not factor.is_complex()
+    if X.numel():
+        _solver.potrs(factor.mT if by_rows else in_columns(factor), X, upper, by_rows)
     return X
 
 
@@ -219,9 +227,15 @@ def geev(A, vectors):
 def least_squares(A, B, _rcond, _driver):
     """By QR, which is LAPACK's gels: A has full rank."""
     m, n = A.shape[-2:]
-    X, info = uninitialized(A, max(m, n), B.size(-1)), _infos(A)
-    X.zero_()[..., :m, :].copy_(B.detach())
+    info = _infos(A)
+    if m >= n:
+        X = column_major(B)
+    else:
+        X = uninitialized(A, n, B.size(-1))
+        X.zero_()[..., :m, :].copy_(B.detach())
     if not (A.numel() and X.numel()):
+        return X, None, None, info
+    if m >= n and _solver.least_squares(in_columns(A), X, info):
         return X, None, None, info
     adjoint = _adjoint(A)
     a, tau = geqrf(A if m >= n else A.mH)

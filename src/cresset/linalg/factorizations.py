@@ -7,6 +7,7 @@ from typing import Any
 
 import cresset
 
+from .. import _native
 from .._native import name_node
 from ..autograd.function import BatchFunction
 from ..ops import return_types
@@ -232,7 +233,10 @@ def check_pivots(who, factor, pivots):
         )
     if is_without_values(pivots) or not pivots.numel():
         return
-    extremes = cresset.stack(all_samples(pivots).abs().aminmax()).cpu()  # a device is waited for once
+    pivots = all_samples(pivots)
+    if pivots.is_cuda:  # without waiting for the device; its kernels exchange nothing by bad ones
+        return _native.cuda.solver.check_pivots(who, pivots.abs().contiguous(), m)
+    extremes = cresset.stack(pivots.abs().aminmax())
     if int(extremes[0]) < 1 or int(extremes[1]) > m:
         raise RuntimeError(f"{who}: pivots given must all be between 1 and {m}, the number of rows")
 

@@ -280,6 +280,13 @@ def trsm(A, B, upper, left, unitriangular):
 
 
 @over_samples
+def potrs(factor, B, upper):
+    """Solve A X = B from potrf's factor of the same batch: A = L Lᴴ, or Lᴴ L if `upper`."""
+    between = trsm(factor.mH if upper else factor, B, False, True, False)
+    return trsm(factor if upper else factor.mH, between, True, True, False)
+
+
+@over_samples
 def geqrf(A):
     """Householder's form of QR: (R above reflectors, their factors tau)."""
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]

@@ -44,6 +44,10 @@ def trsm(_A, B, _upper, _left, _unitriangular):
     return _alike(B)
 
 
+def potrs(_factor, B, _upper):
+    return _alike(B)
+
+
 def geqrf(A):
     return _alike(A), _vectors(A, min(A.shape[-2:]))
 

@@ -74,8 +74,7 @@ class CholeskySolve(BatchFunction):
     @staticmethod
     def forward(ctx, L, B, upper):
         ctx.upper = upper
-        between = lapack.trsm(L.mH if upper else L, B, False, True, False)
-        X = lapack.trsm(L if upper else L.mH, between, True, True, False)
+        X = lapack.potrs(L, B, upper)
         ctx.save_for_backward(L, X)
         return X
 

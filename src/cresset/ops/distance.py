@@ -181,9 +181,12 @@ def _length(difference, p):
 def _euclidean_by_product(x1, x2):
     """|a - b|² = |a|² + |b|² - 2 a·b. The gradient is 0 where the distance is."""
     squares = (x1 * x1).sum(-1, keepdim=True) + (x2 * x2).sum(-1).unsqueeze(-2)
-    squared = squares - 2 * (x1 @ x2.mT)
+    if squares.ndim <= 3:
+        squared = (cresset.addmm if squares.ndim == 2 else cresset.baddbmm)(squares, x1, x2.mT, alpha=-2)
+    else:
+        squared = squares - 2 * (x1 @ x2.mT)
     if not squared.requires_grad:
-        return squared.clamp_min(0).sqrt()
+        return squared.clamp_min_(0).sqrt_()
     together = squared <= 0
     return squared.masked_fill(together, 1).sqrt().masked_fill(together, 0)
 

@@ -339,6 +339,21 @@ class TestFaults:
             torch.cat([table(3).cuda(), table(3)])
 
 
+@pytest.mark.parametrize("count", [3, 257, 1024, 1500])
+@pytest.mark.parametrize("places", [1, 50, 3000])
+def test_slices_that_meet_are_combined_in_their_order(count, places):
+    index = numbers(places, count)
+    start, source = table(places, 12), table(count, 12)
+    for i in (index, index.int()):
+        found = start.cuda().index_add(0, i.cuda(), source.cuda())
+        expected = start.clone()
+        for row, place in zip(source, index.tolist(), strict=True):
+            expected[place] += row
+        assert (found.cpu() - expected).abs().max() <= 1e-6 * count * 4
+        if count <= 1024:
+            assert torch.equal(found.cpu(), expected)
+
+
 @pytest.mark.parametrize("bins, count", [(7, 5000), (3000, 5000), (40, 40000), (9000, 40000)])
 def test_sums_through_an_index_are_as_exact_as_floats_and_the_same_on_every_run(bins, count):
     generator = torch.Generator().manual_seed(4)

@@ -544,3 +544,86 @@ def test_another_stream():
         result = linalg.inv(there)
     stream.synchronize()
     close(result, linalg.inv(a))
+
+
+# ---------------------------------------------------------------- matrices that one block has
+
+
+@EVERY_DTYPE
+@pytest.mark.parametrize("n, columns", [(1, 1), (31, 5), (33, 70), (70, 3)])
+def test_triangles_of_small_matrices(dtype, n, columns):
+    a, b = regular(2, n, n, dtype=dtype), made(2, n, columns, dtype=dtype, seed=1)
+    for upper in (False, True):
+        triangle = a.triu() if upper else a.tril()
+        for given in (a, a.mT.contiguous().mT, a.mH.contiguous().mH):
+            found = linalg.solve_triangular(given.cuda(), b.cuda(), upper=upper)
+            close(triangle.cuda() @ found, b, dtype)
+        ones = a.triu(1) / n if upper else a.tril(-1) / n
+        found = linalg.solve_triangular(ones.cuda(), b.cuda(), upper=upper, unitriangular=True)
+        close(found + ones.cuda() @ found, b, dtype)
+        factor = linalg.cholesky(positive(2, n, n, dtype=dtype) + 40 * cresset.eye(n), upper=upper)
+        whole = factor.mH @ factor if upper else factor @ factor.mH
+        for given in (factor, factor.mT.contiguous().mT):
+            close(whole.cuda() @ cresset.cholesky_solve(b.cuda(), given.cuda(), upper), b, dtype)
+
+
+@EVERY_DTYPE
+@pytest.mark.parametrize("sizes", [(1, 1), (5, 40), (40, 5), (33, 33), (70, 20)], ids=str)
+def test_reflectors_of_small_matrices(dtype, sizes):
+    a = made(3, *sizes, dtype=dtype)
+    a[1] *= 1e-3
+    for mode in ("reduced", "complete"):
+        q, r = linalg.qr(a.cuda(), mode)
+        close(q @ r, a, dtype)
+        close(q.mH @ q, cresset.eye(q.size(-1), dtype=a.dtype).expand(3, -1, -1), dtype)
+        assert r.equal(r.triu())
+    for found, expected in zip(cresset.geqrf(a.cuda()), cresset.geqrf(a), strict=True):
+        close(found, expected, dtype)
+
+
+def test_reflectors_of_zeros_and_of_huge_and_tiny_numbers():
+    a = made(4, 6, 3)
+    a[0] = 0
+    a[1, :, 1] = 0
+    a[2] *= 1e200
+    a[3] *= 1e-200
+    q, r = linalg.qr(a.cuda())
+    for k in range(4):
+        size = max(a[k].abs().max().item(), 1e-300)
+        close(q[k] @ r[k] / size, a[k] / size)
+        close(q[k].mT @ q[k], cresset.eye(3, dtype=a.dtype))
+
+
+@EVERY_DTYPE
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (7, 3, 2), (40, 33, 70), (70, 65, 1)], ids=str)
+def test_least_squares_of_small_matrices(dtype, sizes):
+    m, n, columns = sizes
+    a = made(3, m, n, dtype=dtype) + 4 * cresset.eye(m, n, dtype=getattr(cresset, dtype))
+    b = made(3, m, columns, dtype=dtype, seed=1)
+    close(linalg.lstsq(a.cuda(), b.cuda()).solution, linalg.lstsq(a, b, driver="gels").solution, dtype)
+
+
+def test_least_squares_of_matrices_without_full_rank():
+    a = regular(3, 4, 4)
+    a[1, :, 2] = 0
+    with pytest.raises(linalg.LinAlgError, match=r"\(Batch element 1\).*does not have full rank \(error code: 3\)"):
+        linalg.lstsq(a.cuda(), made(3, 4, 1).cuda())
+
+
+@pytest.mark.parametrize("n", [4, 130])
+@pytest.mark.parametrize("batch", [(), (2,)], ids=str)
+def test_equations_of_factors_with_exchanges(n, batch):
+    a, b = made(*batch, n, n) + cresset.eye(n, dtype=cresset.float64), made(*batch, n, 3, seed=1)
+    factors = linalg.lu_factor(a.cuda())
+    close(a.cuda() @ linalg.lu_solve(*factors, b.cuda()), b)
+    close(a.mH.cuda() @ linalg.lu_solve(*factors, b.cuda(), adjoint=True), b)
+
+
+@pytest.mark.parametrize("bad", [0, 5, -(2**31)])
+def test_pivots_that_are_none(bad):
+    lu, pivots = linalg.lu_factor(regular(2, 4, 4).cuda())
+    pivots[1, 2] = bad
+    linalg.lu_solve(lu, pivots, made(2, 4, 1).cuda())
+    with pytest.raises(IndexError, match="linalg.lu_solve: index .* is out of bounds for size 4, at position 6"):
+        cresset.cuda.synchronize()
+    assert cresset.ones(2, device="cuda").sum().item() == 2

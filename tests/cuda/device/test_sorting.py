@@ -160,3 +160,18 @@ def test_runs_of_many_tiles():
     numbers = torch.randint(0, 3, (1_300_007,), generator=torch.Generator().manual_seed(1))
     for x in (numbers, numbers.bool(), numbers.sort().values, numbers.bfloat16(), numbers.int(), numbers[:4096]):
         assert torch.equal(x.cuda().unique_consecutive().cpu(), x.unique_consecutive())
+
+
+@pytest.mark.parametrize("n", [3, 300, 4096, 9000])
+@pytest.mark.parametrize("descending", [False, True])
+def test_digits_that_all_keys_share(n, descending):
+    few = torch.arange(n) % 3
+    for x in (few, few << 40, (few << 40) + (few << 8), few * 0 - 7, few * 0 + 2**63 - 1, few.double() / 3):
+        for found, expected in zip(
+            x.cuda().sort(descending=descending, stable=True), x.sort(descending=descending, stable=True), strict=True
+        ):
+            assert found.cpu().equal(expected)
+    x = few.float() * 0 + 1
+    x[n // 2] = nan
+    found, places = x.cuda().sort()
+    assert found.cpu()[-1].isnan() and places.cpu().tolist() == [*range(n // 2), *range(n // 2 + 1, n), n // 2]

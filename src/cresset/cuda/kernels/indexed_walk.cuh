@@ -2,8 +2,8 @@
 //
 // At each position p of the walk the element plain[p · plain_strides] meets indexed[p · indexed_strides + place *
 // scale], where `place` is what index[p · index_strides] stands for. The same structs as in
-// native/cuda/indexed_walk.cpp. MOVE, SERIAL, STAGED, KEYS, SORTED, SLICES, CROSSING, RUNS, GATHER: which kernel is
-// wanted. Sums by atomics are in indexed_walk_sums.cuh.
+// native/cuda/indexed_walk.cpp. MOVE, SERIAL, STAGED, KEYS, SORTED, SLICES, CROSSING, FEW, RUNS, GATHER: which kernel
+// is wanted. Sums by atomics are in indexed_walk_sums.cuh.
 //
 // Where an index occurs twice, combining goes in the order of the index, or for long runs in a fixed tree, or adds
 // whole numbers: the same bits on every run. Plain writes to one element happen in any order, as in PyTorch.
@@ -318,7 +318,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 #endif
 
-#if defined(SLICES) || defined(CROSSING)
+#if defined(SLICES) || defined(CROSSING) || defined(FEW)
 constexpr int kWindow = 32, kLanes = 128;
 
 // Slices sorted by the place they go to, in windows of 32. A lane is VECTOR neighboring elements of a slice.
@@ -471,6 +471,65 @@ extern "C" __global__ void __launch_bounds__(kLanes) combine_crossing(const Slic
   };
   add(window * 2 + 1);
   for (int64_t next = window + 1; next * kWindow < s.n && s.keys[next * kWindow] == key; ++next) add(next * 2);
+  store_lane(target, sum);
+}
+#endif
+
+#ifdef FEW
+// Few slices, unsorted: a block has some lanes of one of them. Unless an earlier one goes to the same place, it
+// combines all that go there, in their order.
+constexpr int kFew = 1024, kFewLanes = 256, kEach = kFew / kFewLanes;
+extern "C" __global__ void __launch_bounds__(kFewLanes) combine_few(const Walk w, const Slices s, int64_t index_along) {
+  after_earlier_work();
+  __shared__ int32_t meeting[kFew], of_warp[kFewLanes / 32];
+  const int64_t own = blockIdx.x / s.lane_blocks, thread = threadIdx.x,
+                lane = (blockIdx.x % s.lane_blocks) * kFewLanes + thread;
+  const int64_t place = place_of(w, index_at(w, own * index_along), own * index_along);
+  if (place < 0) return;
+  bool meets[kEach], is_late = false;
+  int count = 0;
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const int64_t i = thread * kEach + k, value = i < s.n ? index_at(w, i * index_along) : INT64_MIN;
+    meets[k] = i < s.n && (value < 0 ? value + w.wrap : value) == place;
+    is_late = is_late || (meets[k] && i < own);
+    count += meets[k] ? 1 : 0;
+  }
+  if (__syncthreads_or(is_late ? 1 : 0)) return;
+  int before = count;
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2) {
+    const int more = __shfl_up_sync(0xffffffffu, before, by);
+    if (thread % 32 >= by) before += more;
+  }
+  if (thread % 32 == 31) of_warp[thread / 32] = before;
+  __syncthreads();
+  int all = 0, at = before - count;
+#pragma unroll
+  for (int k = 0; k < kFewLanes / 32; ++k) {
+    if (k < thread / 32) at += of_warp[k];
+    all += of_warp[k];
+  }
+#pragma unroll
+  for (int k = 0; k < kEach; ++k)
+    if (meets[k]) meeting[at++] = static_cast<int32_t>(thread * kEach + k);
+  __syncthreads();
+  if (lane >= s.lanes) return;
+  int64_t to, from;
+  find_lane(s, lane, to, from);
+  T* const target = s.target + to + place * s.target_step;
+  Lane sum = start_of(target);
+  constexpr int kUnroll = 4;
+#pragma unroll 1
+  for (int first = 0; first < all; first += kUnroll) {
+    Lane more[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (first + u < all) more[u] = load_lane(s.source + from + meeting[first + u] * s.source_step);
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (first + u < all) combine_into(sum, more[u]);
+  }
   store_lane(target, sum);
 }
 #endif

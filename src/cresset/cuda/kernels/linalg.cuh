@@ -1,7 +1,7 @@
 // What surrounds the library of linear algebra: where the matrices of a batch start, and the order of rows after row
-// exchanges. ADDRESSES, ROW_ORDER, EXCHANGE: which kernel is wanted.
+// exchanges. ADDRESSES, ROW_ORDER, EXCHANGE, CHECK: which kernel is wanted.
 #pragma once
-#include "types.cuh"
+#include "fault.cuh"
 
 #ifdef ADDRESSES
 extern "C" __global__ void addresses(int64_t* out, int64_t first, int64_t step, int64_t count) {
@@ -32,16 +32,18 @@ extern "C" __global__ void row_order(int64_t* order, const int32_t* pivots, int6
 #endif
 
 #ifdef EXCHANGE
-// The exchanges themselves, or backward the last one first: a block has a column of words of so many bytes, and makes
-// them in shared memory, one after the other.
+// The exchanges themselves, or backward the last one first: a block has a column of words of so many bytes, of which a
+// matrix has `width`, and makes them in shared memory, one after the other.
 extern __shared__ __align__(16) char exchanged[];
 extern "C" __global__ void __launch_bounds__(256)
-    exchange_rows(typename Words<WORD>::type* columns, const int32_t* pivots, int32_t rows, int32_t backward) {
+    exchange_rows(typename Words<WORD>::type* columns, const int32_t* pivots, int32_t rows, int32_t width,
+                  int32_t backward) {
   after_earlier_work();
   using Word = typename Words<WORD>::type;
   Word* const column = reinterpret_cast<Word*>(exchanged);
   int32_t* const others = reinterpret_cast<int32_t*>(column + rows);
   columns += static_cast<int64_t>(blockIdx.x) * rows;
+  pivots += static_cast<int64_t>(blockIdx.x / static_cast<uint32_t>(width)) * rows;
   for (int32_t i = static_cast<int32_t>(threadIdx.x); i < rows; i += 256)
     column[i] = columns[i], others[i] = min(max(pivots[i], 1), rows) - 1;
   __syncthreads();
@@ -54,5 +56,15 @@ extern "C" __global__ void __launch_bounds__(256)
     }
   __syncthreads();
   for (int32_t i = static_cast<int32_t>(threadIdx.x); i < rows; i += 256) columns[i] = column[i];
+}
+#endif
+
+#ifdef CHECK
+// Whether all pivots are among the rows, counted from 1.
+extern "C" __global__ void check_pivots(const int32_t* pivots, int64_t count, int64_t rows, Fault* fault,
+                                        int32_t operation) {
+  after_earlier_work();
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count && (pivots[i] < 1 || pivots[i] > rows)) report(fault, operation, pivots[i], i, rows);
 }
 #endif

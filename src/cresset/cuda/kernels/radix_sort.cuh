@@ -1,8 +1,8 @@
 // Sorting keys with their positions, one digit of eight bits a pass from the lowest to the highest: count the digits of
 // each tile, sum the counts, move. Each pass keeps the order of equal digits.
 //
-// KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. FIRST: the positions are 0, 1, 2, ... and
-// not in memory. BY_ROW: the digit is one of position / length. FEW: one block makes all passes, in shared memory,
+// KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. BY_ROW: the digit is one of position /
+// length. FEW: one block makes all passes, in shared memory,
 // ITEMS keys a thread.
 #pragma once
 #include "digits.cuh"
@@ -44,6 +44,41 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #else
 constexpr int kItems = 16, kTile = kSortBlock * kItems;
 
+// Note [Passes that are left out]
+// A digit that all keys share needs no pass. Which these are only the device knows, so each kernel finds by itself
+// whether its pass is left out, from where it reads and to where it writes: the passes that are made alternate between
+// two rooms so that the last one writes to the first room. Where all digits are shared the first pass is made still,
+// which writes the positions down.
+struct Passes {
+  const KEY* given;
+  KEY* keys[2];
+  int32_t* positions[2];
+  const uint32_t* differing;  // the bits in which the keys are not all alike, in two words; null: any
+  int32_t number, by_key, by_row;
+};
+struct Pass {
+  bool is_made;
+  const KEY* from_keys;
+  const int32_t* from_positions;  // null: 0, 1, 2, ...
+  KEY* to_keys;
+  int32_t* to_positions;
+};
+__device__ __forceinline__ Pass pass_of(const Passes& p) {
+  const uint64_t bits =
+      p.differing ? p.differing[0] | static_cast<uint64_t>(p.differing[1]) << 32 : ~static_cast<uint64_t>(0);
+  int before = 0, all = p.by_row;
+  bool own = false;
+  for (int pass = p.by_key - 1; pass >= 0; --pass) {
+    const bool is_made = (bits >> (8 * pass) & 255) != 0 || (pass == 0 && all == p.by_row);
+    all += is_made ? 1 : 0;
+    before += is_made && pass < p.number ? 1 : 0;
+    own = own || (is_made && pass == p.number);
+  }
+  if (p.number >= p.by_key) own = true, before += p.number - p.by_key;
+  const int to = (all - 1 - before) & 1;
+  return {own, before ? p.keys[1 - to] : p.given, before ? p.positions[1 - to] : nullptr, p.keys[to], p.positions[to]};
+}
+
 __device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t shift, const Divider& length) {
 #if BY_ROW
   return divided(static_cast<uint32_t>(position), length) >> shift & 255;
@@ -55,9 +90,10 @@ __device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t 
 #ifdef COUNT
 // counts[digit][tile]
 extern "C" __global__ void __launch_bounds__(kSortBlock)
-    count_digits(const KEY* keys, const int32_t* positions, int32_t n, int32_t shift, const Divider length,
-                 uint32_t* counts, int32_t tiles) {
+    count_digits(const Passes passes, int32_t n, int32_t shift, const Divider length, uint32_t* counts, int32_t tiles) {
   after_earlier_work();
+  const Pass pass = pass_of(passes);
+  if (!pass.is_made) return;
   __shared__ uint32_t bins[kSortWarps][kDigits];
   const int32_t first = static_cast<int32_t>(blockIdx.x) * kTile;
   for (int w = 0; w < kSortWarps; ++w) bins[w][threadIdx.x] = 0;
@@ -67,9 +103,9 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
     const int64_t i = static_cast<int64_t>(first) + j * kSortBlock + threadIdx.x;
     if (i >= n) break;
 #if BY_ROW
-    const uint32_t digit = digit_of(0, positions[i], shift, length);
+    const uint32_t digit = digit_of(0, pass.from_positions[i], shift, length);
 #else
-    const uint32_t digit = digit_of(keys[i], 0, shift, length);
+    const uint32_t digit = digit_of(pass.from_keys[i], 0, shift, length);
 #endif
     atomicAdd(&bins[threadIdx.x / 32][digit], 1u);
   }
@@ -105,9 +141,11 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) sum_counts(uint32_t* co
 
 #ifdef MOVE
 extern "C" __global__ void __launch_bounds__(kSortBlock)
-    move_by_digit(const KEY* keys, const int32_t* positions, KEY* to_keys, int32_t* to_positions, int32_t n,
-                  int32_t shift, const Divider length, const uint32_t* counts, const uint32_t* totals, int32_t tiles) {
+    move_by_digit(const Passes passes, int32_t n, int32_t shift, const Divider length, const uint32_t* counts,
+                  const uint32_t* totals, int32_t tiles) {
   after_earlier_work();
+  const Pass pass = pass_of(passes);
+  if (!pass.is_made) return;
   __shared__ DigitCounts places_of;
   __shared__ uint32_t target[kDigits], sums[kSortWarps];
   __shared__ KEY staged[kTile];
@@ -121,12 +159,9 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
   for (int j = 0; j < kItems; ++j) {
     const int32_t i = static_cast<int32_t>((warp * kItems + j) * 32 + lane);
     const bool is_there = i < valid;
-    key[j] = is_there ? keys[first + i] : KEY(0);
-#if FIRST
+    key[j] = is_there ? pass.from_keys[first + i] : KEY(0);
     position[j] = static_cast<int32_t>(first + i);
-#else
-    position[j] = is_there ? positions[first + i] : 0;
-#endif
+    if (pass.from_positions) position[j] = is_there ? pass.from_positions[first + i] : 0;
     digit[j] =
         is_there ? digit_of(key[j], position[j], shift, length) : 255;  // those beyond the end stay behind all others
   }
@@ -156,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #else
     to[j] = target[digit_of(k, 0, shift, length)] + static_cast<uint32_t>(i);
 #endif
-    to_keys[to[j]] = k;
+    pass.to_keys[to[j]] = k;
   }
   __syncthreads();
   int32_t* const staged_positions = reinterpret_cast<int32_t*>(staged);
@@ -166,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
     const int32_t i = static_cast<int32_t>(j * kSortBlock + threadIdx.x);
-    if (i < valid) to_positions[to[j]] = staged_positions[i];
+    if (i < valid) pass.to_positions[to[j]] = staged_positions[i];
   }
 }
 #endif

@@ -219,7 +219,7 @@ CRESSET_INLINE void join_next(V& run, E element, int64_t at, int64_t end, float&
 
 // Each row has `tiles`, of which 256 make a group. `left` has a place for each tile of a row, then one for each of its
 // groups; it and the ticket were zero before the kernel.
-extern "C" __global__ void __launch_bounds__(kBlock)
+extern "C" __global__ void __launch_bounds__(kBlock, kShifts&& is_same<T, float>&& is_same<R, float> ? 5 : 1)
     scan_long_rows(const T* x, R* y, int64_t* indices, Left<Value>* left, uint32_t* tickets, int64_t n, int32_t tiles) {
   after_earlier_work();
   __shared__ __align__(16) char bytes[kWarps * sizeof(Value)], elements[Tile<T>::kBytes],

@@ -15,7 +15,9 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
   after_earlier_work();
   __shared__ DigitCounts counts;
   __shared__ Key keys[kSortBlock * ITEMS];
-  __shared__ int32_t positions[kSortBlock * ITEMS];
+  constexpr bool kShares = sizeof(Key) * ITEMS > 64;  // there is no room for both: the positions come second
+  __shared__ int32_t own_positions[kShares ? 1 : kSortBlock * ITEMS];
+  int32_t* const positions = kShares ? reinterpret_cast<int32_t*>(keys) : own_positions;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const T* row = x + blockIdx.x * length;
   Key key[ITEMS];
@@ -33,25 +35,44 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #endif
     key[j] = key_of(row[position[j]], descending != 0);
   }
+#if CHOSEN
+  const Key like = key_of(row[chosen[static_cast<int64_t>(blockIdx.x) * count]], descending != 0);
+#else
+  const Key like = key_of(row[0], descending != 0);
+#endif
 #pragma unroll 1
   for (int shift = 0; shift < static_cast<int>(8 * sizeof(T)); shift += 8) {
     uint32_t digit[ITEMS], place[ITEMS];
+    bool differs = false;
 #pragma unroll
-    for (int j = 0; j < ITEMS; ++j) digit[j] = static_cast<uint32_t>(key[j] >> shift) & 255;
+    for (int j = 0; j < ITEMS; ++j) {
+      digit[j] = static_cast<uint32_t>(key[j] >> shift) & 255;
+      differs |= static_cast<int32_t>((warp * ITEMS + j) * 32 + lane) < count &&
+                 digit[j] != (static_cast<uint32_t>(like >> shift) & 255);
+    }
+    if (!__syncthreads_or(differs ? 1 : 0)) continue;  // a digit that all share, but for those beyond the end
     place_by_digit(digit, place, counts);
 #pragma unroll
     for (int j = 0; j < ITEMS; ++j) {
       keys[place[j]] = key[j];
-      positions[place[j]] = position[j];
+      if (!kShares) positions[place[j]] = position[j];
     }
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < ITEMS; ++j) {
       const unsigned i = (warp * ITEMS + j) * 32 + lane;
       key[j] = keys[i];
-      position[j] = positions[i];
+      if (!kShares) position[j] = positions[i];
     }
     __syncthreads();
+    if constexpr (kShares) {
+#pragma unroll
+      for (int j = 0; j < ITEMS; ++j) positions[place[j]] = position[j];
+      __syncthreads();
+#pragma unroll
+      for (int j = 0; j < ITEMS; ++j) position[j] = positions[(warp * ITEMS + j) * 32 + lane];
+      __syncthreads();
+    }
   }
 #pragma unroll
   for (int j = 0; j < ITEMS; ++j) {
@@ -65,14 +86,30 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #endif
 
 #ifdef KEYS
-// Keys less `base`, which is no larger than any.
+// Keys less `base`, which is no larger than any; and the bits in which they are not all like the first one, in two
+// words that were zero.
 extern "C" __global__ void __launch_bounds__(256)
-    make_keys(const T* x, Key* keys, int64_t n, int32_t descending, Key base) {
+    make_keys(const T* x, Key* keys, uint32_t* differing, int64_t n, int32_t descending, Key base) {
   after_earlier_work();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * 1024 + threadIdx.x;
+  const Key like = key_of(x[0], descending != 0) - base;
+  Key bits = 0;
 #pragma unroll
-  for (int64_t i = first; i < first + 1024; i += 256)
-    if (i < n) keys[i] = key_of(x[i], descending != 0) - base;
+  for (int64_t i = first; i < first + 1024; i += 256) {
+    if (i >= n) continue;
+    const Key key = key_of(x[i], descending != 0) - base;
+    keys[i] = key;
+    bits |= key ^ like;
+  }
+#pragma unroll
+  for (int word = 0; word < static_cast<int>(sizeof(Key) / 4); ++word) {
+    auto own = static_cast<uint32_t>(static_cast<uint64_t>(bits) >> (32 * word));
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) own |= __shfl_xor_sync(0xffffffffu, own, lanes);
+    // Most warps find nothing new.
+    if (threadIdx.x % 32 == 0 && (own & ~*static_cast<volatile uint32_t*>(differing + word)))
+      atomicOr(differing + word, own);
+  }
 }
 #endif
 
