@@ -144,6 +144,32 @@ def test_a_request_whose_connection_is_closed_is_lost_and_the_next_goes_on_anoth
     assert drive.lost == 2 and len(drive.latencies) == drive.asked - 2 == 28
 
 
+def test_a_connection_that_was_closed_while_it_was_idle_loses_no_request(monkeypatch):
+    """The client stands still for longer than the server keeps connections: it has not seen that they are closed."""
+    monkeypatch.setattr(load_driver, "IDLE", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve_once_a_line():
+            for _ in range(2):
+                line, _ = listening.accept()
+                with line:
+                    line.recv(100)
+                    line.sendall(ANSWER % (3, b"yes"))
+
+        thread = threading.Thread(target=serve_once_a_line, daemon=True)
+        thread.start()
+        with contextlib.closing(Drive(listening.getsockname(), [b"ask"], [b"yes"], 1)) as drive:
+            drive.since = 0.0
+            drive.ask(time.perf_counter())
+            while not drive.free:
+                drive.listen(1.0)
+            time.sleep(0.3)
+            drive.ask(time.perf_counter())
+            drive.finish()
+            assert drive.lost == 0 and drive.statuses[200] == 2
+        thread.join(10)
+
+
 def test_answers_that_say_something_else_are_wrong():
     drive = driven(lambda number: ANSWER % ((3, b"yes") if number % 2 else (2, b"no")), 0.1)
     assert drive.wrong > 0 and abs(2 * drive.wrong - drive.asked) <= 1

@@ -7,6 +7,11 @@ and one loop without callbacks: a wake-up sends all that is due and reads all th
 and length are looked at, and an answer is compared number by number only if its bytes were never seen before. Where
 requests come faster than a wake-up is worth, it naps, and is late by so much at most (NAP). That is 8 to 30 µs a
 request, most of it the kernel's. What the client took, and how late it was, is part of the result.
+
+Note [A connection that was idle]
+Servers close connections that nobody used for some seconds (cresset's after 5). A client that stood still meanwhile,
+on a busy machine, has not seen it, and what it sends on such a connection is lost. So one that was idle for a second
+is looked at before it is used.
 """
 
 import array
@@ -26,6 +31,7 @@ import time
 LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)\r\n", re.IGNORECASE)
 CLOSING = re.compile(rb"\r\nconnection:\s*close\r\n", re.IGNORECASE)
 NAP = 1e-4  # seconds between two wake-ups at least
+IDLE = 1.0  # seconds after which a connection may be closed
 PATIENCE = 60.0  # seconds for answers after the end of a run
 SAMPLES = 300  # of the backlog, in a run at a rate
 MAX_KNOWN = 256  # forms of one answer that are remembered: sums in another order end in other digits
@@ -38,10 +44,11 @@ class LoadError(Exception):
 class Connection:
     """One connection: a request at a time, its answer found by Content-Length."""
 
-    __slots__ = ("due", "needed", "number", "pending", "socket", "unsent")
+    __slots__ = ("due", "needed", "number", "pending", "since", "socket", "unsent")
 
     def __init__(self, line=None):
         self.socket, self.number, self.due, self.unsent = line, None, 0.0, b""
+        self.since = math.inf  # when it was answered last
         self.pending, self.needed = bytearray(), 0
 
     def feed(self, data):
@@ -131,12 +138,23 @@ class Drive:
         if due >= self.since:
             self.counted += 1
             self.late.append(time.perf_counter() - due)
-        if self.free:
-            self.send(self.free.pop(), number, due)
-        elif len(self.open) < self.connections and (connection := self.connect()):
+        if (connection := self.take()) or len(self.open) < self.connections and (connection := self.connect()):
             self.send(connection, number, due)
         else:
             self.waiting.append((number, due))
+
+    def take(self):
+        """A free connection that is open still (Note [A connection that was idle]), or None."""
+        while self.free:
+            connection = self.free.pop()
+            if time.perf_counter() - connection.since < IDLE:
+                return connection
+            with contextlib.suppress(BlockingIOError, OSError):
+                connection.socket.recv(1)  # the end of the line, or what nobody asked for
+                self.disconnect(connection)
+                continue
+            return connection
+        return None
 
     def send(self, connection, number, due):
         connection.number, connection.due = number, due
@@ -186,6 +204,7 @@ class Drive:
             return
         status, body, closing = answer
         number, due, connection.number = connection.number, connection.due, None
+        connection.since = now
         if due >= self.since:
             self.statuses[status] += 1
             if status < 300:  # a refusal is quick, and no answer
@@ -275,8 +294,8 @@ class Drive:
         """Wait for the answers that are still to come."""
         end = time.perf_counter() + PATIENCE
         while (self.waiting or len(self.free) < len(self.open)) and self.open and time.perf_counter() < end:
-            while self.waiting and self.free:
-                self.send(self.free.pop(), *self.waiting.popleft())
+            while self.waiting and (connection := self.take()):
+                self.send(connection, *self.waiting.popleft())
             self.listen(0.05)
         for connection in [connection for connection in self.open if connection.number is not None]:
             self.disconnect(connection)
