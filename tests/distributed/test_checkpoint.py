@@ -9,6 +9,8 @@ import pytest
 import cresset
 from cresset import nn
 from cresset.distributed import checkpoint
+from cresset.distributed.checkpoint import storage
+from cresset.distributed.checkpoint.flattening import flatten
 
 
 def state():
@@ -32,7 +34,7 @@ def empty():
 def same(a, b):
     return all(
         x.equal(y) if isinstance(x, cresset.Tensor) else x == y
-        for x, y in zip(*(checkpoint.flatten(s)[0].values() for s in (a, b)), strict=True)
+        for x, y in zip(*(flatten(s)[0].values() for s in (a, b)), strict=True)
     )
 
 
@@ -114,8 +116,12 @@ def test_what_does_not_fit_is_named(tmp_path):
         checkpoint.load({}, checkpoint_id=tmp_path / "none")
     with pytest.raises(RuntimeError, match="checkpoint_id"):
         checkpoint.save({})
-    with pytest.raises(NotImplementedError, match="planner"):
+    with pytest.raises(TypeError, match="planner must be a SavePlanner, not object"):
         checkpoint.save({}, checkpoint_id=tmp_path, planner=object())
+    with pytest.raises(TypeError, match="storage must be a StorageWriter, not FileSystemReader"):
+        checkpoint.save({}, storage_writer=checkpoint.FileSystemReader(tmp_path))
+    with pytest.raises(RuntimeError, match="Cannot detect which storage to use for 's3://bucket/step'"):
+        checkpoint.save({}, checkpoint_id="s3://bucket/step")
 
 
 class Runs:
@@ -137,7 +143,8 @@ def test_a_checkpoint_names_files_of_its_own_folder_alone(tmp_path):
     (tmp_path / "secret").write_bytes(b"x" * 5000)
     for info in metadata.storage_data.values():
         info.relative_path = "../secret"
-    checkpoint.FileSystemWriter(tmp_path / "new").finish(metadata)
+    results = [storage.WriteResult(index, info.length, info) for index, info in metadata.storage_data.items()]
+    checkpoint.FileSystemWriter(tmp_path / "new").finish(metadata, [results])
     with pytest.raises(RuntimeError, match="outside of its folder"):
         checkpoint.load(empty(), checkpoint_id=tmp_path / "new")
 
@@ -171,6 +178,8 @@ def test_processes_save_together_and_another_number_loads(job, tmp_path):
     program = """
 import os
 from cresset.distributed import checkpoint
+from cresset.distributed.checkpoint import storage
+from cresset.distributed.checkpoint.flattening import flatten
 dist.init_process_group("gloo")
 where = os.path.join(os.environ["FOLDER"], "check")
 state = {"a": torch.arange(1000.0), "b": torch.ones(500), "own": {f"rank{dist.get_rank()}": torch.tensor([dist.get_rank()])}, "step": 5}
@@ -193,6 +202,8 @@ def test_saves_in_the_background_have_a_group_of_their_own_and_follow_each_other
         """
 import os
 from cresset.distributed import checkpoint
+from cresset.distributed.checkpoint import storage
+from cresset.distributed.checkpoint.flattening import flatten
 dist.init_process_group("gloo")
 where = os.path.join(os.environ["FOLDER"], "step")
 state = {"a": torch.zeros(300), f"rank{dist.get_rank()}": torch.tensor([dist.get_rank()])}
@@ -216,6 +227,8 @@ def test_all_processes_fail_when_one_cannot_load(job):
     done = job("""
 import os
 from cresset.distributed import checkpoint
+from cresset.distributed.checkpoint import storage
+from cresset.distributed.checkpoint.flattening import flatten
 dist.init_process_group("gloo")
 where = os.path.join(os.environ["FOLDER"], "check")
 checkpoint.save({"a": torch.ones(3)}, checkpoint_id=where)

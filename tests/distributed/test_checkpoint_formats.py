@@ -29,7 +29,7 @@ def test_safetensors_checkpoints_come_back_and_have_an_index(tmp_path):
 
 
 def test_only_tensors_go_into_safetensors(tmp_path):
-    with pytest.raises(ValueError, match="step is a int; only tensors"):
+    with pytest.raises(ValueError, match="step is no tensor; only tensors"):
         checkpoint.save({"step": 3}, storage_writer=checkpoint.HuggingFaceStorageWriter(tmp_path))
 
 
@@ -92,12 +92,6 @@ def test_entries_that_are_missing_may_be_allowed(tmp_path):
         checkpoint.load(found, checkpoint_id=tmp_path, planner=checkpoint.DefaultLoadPlanner())
     checkpoint.load(found, checkpoint_id=tmp_path, planner=checkpoint.DefaultLoadPlanner(allow_partial_load=True))
     assert found["a"].tolist() == [1, 1] and found["b"].tolist() == [5, 5]
-
-    class Own(checkpoint.DefaultLoadPlanner):
-        pass
-
-    with pytest.raises(NotImplementedError, match="not a Own"):
-        checkpoint.load(found, checkpoint_id=tmp_path, planner=Own())
 
 
 def test_optimizer_state_is_loaded_by_its_key(tmp_path):

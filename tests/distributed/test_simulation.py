@@ -17,6 +17,9 @@ import pytest
 
 import cresset
 from cresset.distributed import checkpoint
+from cresset.distributed.checkpoint.processes import Alone
+from cresset.distributed.checkpoint.state_dict_loader import fetch
+from cresset.distributed.checkpoint.state_dict_saver import commit
 from cresset.distributed.engines import Kind
 from cresset.distributed.errors import DistBackendError
 from cresset.distributed.group import ProcessGroup
@@ -187,13 +190,14 @@ class Job:
                     disk.room = disk.used() + int(self.instant * disk.used())
                 else:
                     self.world.at(self.instant / 10, self.ranks[self.culprit].kill)
-            checkpoint._commit(state(step), checkpoint.FileSystemWriter("/saved", _disk=disk), processes)
+            writer, planner = checkpoint.FileSystemWriter("/saved", _disk=disk), checkpoint.DefaultSavePlanner()
+            commit(state(step), writer, planner, processes)
             self.saved = step
 
     def check_saved(self):
         """The disk has the old checkpoint or the new one, whole; and every survivor knows who failed."""
         reader, found = checkpoint.FileSystemReader("/saved", _disk=self.world.disk), state(-1)
-        checkpoint._load(found, reader, False)
+        fetch(found, reader, checkpoint.DefaultLoadPlanner(), Alone())
         step = found["step"]
         assert step == self.saved or (step == 1 and self.fault == "killed while saving"), (step, self.saved)
         assert all(found[name].equal(wanted) for name, wanted in state(step).items() if name != "step"), found

@@ -3,7 +3,7 @@
 The package's syntax is read, not run. An argument is ignored if the body never reads its name; if it only hands it to a
 function of the package that ignores it; or if it only keeps it as an attribute that nobody reads. A name with an
 underscore in front is not for users, and neither are the methods that Python itself calls. A function that only refuses
-(raises) ignores nothing.
+(raises) ignores nothing, and neither does an abstract method, which says what those of other classes take.
 """
 
 import ast
@@ -58,6 +58,10 @@ class Function:
     def only_refuses(self):
         returns = any(isinstance(n, (ast.Return, ast.Yield)) for n in ast.walk(self.node))
         return isinstance(self.node.body[-1], ast.Raise) and not returns
+
+    @property
+    def is_abstract(self):
+        return any(ast.unparse(d).endswith("abstractmethod") for d in self.node.decorator_list)
 
     def reads(self, argument):
         """The places where the body reads an argument, and that count: not to throw it away."""
@@ -150,7 +154,8 @@ def parse():
 def find_ignored():
     """{function: arguments} that are ignored, private functions included."""
     functions, attributes = parse()
-    ignored = {(f.name, a) for f in functions.values() for a in f.arguments if not f.reads(a) and not f.only_refuses}
+    judged = [f for f in functions.values() if not f.only_refuses and not f.is_abstract]
+    ignored = {(f.name, a) for f in judged for a in f.arguments if not f.reads(a)}
 
     def leads_nowhere(function, argument, read):
         attribute = function.kept_as(read)
@@ -285,6 +290,7 @@ def test_the_walk_sees_what_is_not_read(tmp_path, monkeypatch):
         "def named(a): return plain(1, b=a)\n"
         "def used(a): return plain(a, 1)\n"
         "def refuses(a): raise ValueError\n"
+        "class Says:\n    @abc.abstractmethod\n    def says(self, a): pass\n"
         "def inside(a):\n    def deeper():\n        return a\n    return deeper\n"
         "def _hidden(a): return 1\n"
         "class Kept:\n    def __init__(self, a, b):\n        self.a, self.b = a, b\n    def f(self): return self.b\n"

@@ -176,6 +176,8 @@ _COST_OF_STORAGE, _COST_OF_REFERENCE = 700, 150  # bytes beyond the data: of a n
 class Load:
     """What both formats share: one set of constructors, and storages by their keys."""
 
+    named: dict = {}  # what else files of a kind may name
+
     def __init__(self, settings, size):
         self.restore, self.encoding, self.trusting = settings["restore"], settings["encoding"], settings["trusting"]
         self.begin(size)
@@ -184,7 +186,7 @@ class Load:
 
     def begin(self, size, has_numbers=True):
         self.budget = Budget(size)
-        self.constructors = Constructors(self.budget, safe_titles(), self.trusting, has_numbers)
+        self.constructors = Constructors(self.budget, {**safe_titles(), **self.named}, self.trusting, has_numbers)
 
     def reader(self, data, at=0):
         make = self.constructors

@@ -5,9 +5,10 @@ checkpoint or the new one, and files that nobody names, which the next save take
 """
 
 import contextlib
+import dataclasses
 import io
+import os
 import pathlib
-import pickle
 import uuid
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -15,21 +16,16 @@ from typing import Any
 
 import cresset
 
-from ...serialization.loading import Load
-from ...serialization.names import safe_globals
-from ...serialization.saving import Pickler
+from ...futures import Future
 from ..surroundings import REAL
-from .metadata import (
-    CLASSES,
-    BytesStorageMetadata,
-    ChunkStorageMetadata,
-    Metadata,
-    MetadataIndex,
-    StorageMeta,
-    TensorProperties,
-    TensorStorageMetadata,
-)
-from .parts import Part, part_of
+from . import pickles
+from .metadata import Metadata, StorageMeta
+from .parts import narrow
+from .planner import LoadItemType, WriteItemType
+from .staging import BlockingAsyncStager
+from .storage import StorageReader, StorageWriter, WriteResult
+
+__all__ = ["FileSystemReader", "FileSystemWriter"]
 
 METADATA = ".metadata"
 
@@ -51,16 +47,24 @@ class _StorageInfo:
         self.transform_descriptors = state.get("transform_descriptors")
 
 
-# What `.metadata` may name, under PyTorch's names.
-NAMED = [
-    *((kind, f"torch.distributed.checkpoint.metadata.{kind.__name__}") for kind in CLASSES),
-    (_StorageInfo, "torch.distributed.checkpoint.filesystem._StorageInfo"),
-    (pathlib.PurePosixPath, "pathlib.PosixPath"),
-    (pathlib.PurePosixPath, "pathlib.PurePosixPath"),
-]
+@dataclass
+class _StoragePrefix:
+    """How the names of a process's files begin."""
+
+    prefix: str
 
 
-class FileSystemWriter:
+pickles.may_name("filesystem", _StorageInfo, _StoragePrefix)
+
+
+def done(value=None):
+    """A Future of what is there already."""
+    future = Future()
+    future.set_result(value)
+    return future
+
+
+class FileSystemWriter(StorageWriter, BlockingAsyncStager):
     """Writes checkpoints into a folder.
 
     Args:
@@ -75,51 +79,77 @@ class FileSystemWriter:
         self, path, single_file_per_rank=True, sync_files=True, thread_count=1, per_thread_copy_ahead=10_000_000,
         cache_staged_state_dict=False, overwrite=True, _disk=REAL.disk,
     ):  # fmt: skip
+        super().__init__()
         self.disk = _disk
         self.path, self.sync_files, self.overwrite = pathlib.Path(path), sync_files, overwrite
         self.single_file_per_rank = single_file_per_rank
+        self.reset()
 
-    def begin(self):
-        """Make the folder ready; the numbers that files of an earlier checkpoint have."""
+    @property
+    def checkpoint_id(self):
+        """The folder."""
+        return self.path
+
+    def reset(self, checkpoint_id=None):
+        """Another save begins, perhaps in another folder."""
+        if checkpoint_id is not None:
+            self.path = pathlib.Path(checkpoint_id)
+        self.save_id = str(uuid.uuid4())
+
+    def storage_meta(self):
+        """Which folder, and which save."""
+        return StorageMeta(pathlib.PurePosixPath(self.path), self.save_id)
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        """Whether it is a path below a folder that can be written to."""
+        return is_path(checkpoint_id)
+
+    def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
+        """Make the folder."""
         self.disk.make_folder(self.path)
         if not self.overwrite and self.disk.exists(self.path / METADATA):
             raise RuntimeError(f"save: {self.path} holds a checkpoint, and overwrite is False")
 
-    def next_number(self, rank):
-        """The first number that no file of a rank has."""
-        taken = {name for name in self.disk.names(self.path) if fnmatch(name, f"__{rank}_*.distcp")}
-        return next(n for n in range(len(taken) + 1) if f"__{rank}_{n}.distcp" not in taken)
+    def prepare_local_plan(self, plan):
+        """The plan as it is."""
+        return plan
 
-    def write(self, rank, entries):
-        """Write entries [(name, value)]; ([what lies where], {name: its metadata})."""
-        places, described, number = [], {}, self.next_number(rank)
-        groups = [entries] if self.single_file_per_rank else [[entry] for entry in entries]
+    def prepare_global_plan(self, plans):
+        """The files of each process begin with its number."""
+        return [dataclasses.replace(plan, storage_data=_StoragePrefix(f"__{rank}_")) for rank, plan in enumerate(plans)]
+
+    def _next_number(self, prefix):
+        """The first number that no file of a process has."""
+        taken = {name for name in self.disk.names(self.path) if fnmatch(name, f"{prefix}*.distcp")}
+        return next(n for n in range(len(taken) + 1) if f"{prefix}{n}.distcp" not in taken)
+
+    def write_data(self, plan, planner):
+        """Write the items into files that were not there before."""
+        results, prefix = [], plan.storage_data.prefix
+        number = self._next_number(prefix)
+        groups = [plan.items] if self.single_file_per_rank else [[item] for item in plan.items]
         for group in filter(None, groups):
-            name = f"__{rank}_{number}.distcp"
+            name = f"{prefix}{number}.distcp"
             number += 1
             with self.disk.create(self.path / name, exclusive=True) as file:
-                for key, value in group:
-                    start = file.tell()
-                    index, described[key] = _describe(key, value)
-                    with io.BytesIO() as one:
-                        given = value.local if isinstance(value, Part) else value
-                        cresset.save(given.detach().cpu() if isinstance(given, cresset.Tensor) else given, one)
-                        file.write(one.getvalue())
-                    places.append((index, _StorageInfo(name, start, file.tell() - start)))
+                for item in group:
+                    start, data = file.tell(), _bytes_of(item, planner)
+                    file.write(data)
+                    results.append(WriteResult(item.index, len(data), _StorageInfo(name, start, len(data))))
                 if self.sync_files:
                     self.disk.sync(file)
-        if self.sync_files and places:
+        if self.sync_files and results:
             self.disk.sync_folder(self.path)
-        return places, described
+        return done(results)
 
-    def finish(self, metadata):
+    def finish(self, metadata, results):
         """Write the file that makes it a checkpoint, then take away what the one before had."""
-        metadata.storage_meta = StorageMeta(pathlib.PurePosixPath(self.path), str(uuid.uuid4()))
-        text = io.BytesIO()
-        Pickler(text, 4, lambda _: None).dump(metadata)
+        metadata.storage_data = {one.index: one.storage_data for process in results for one in process}
+        metadata.storage_meta = self.storage_meta()
         unfinished = self.path / f"{METADATA}.tmp"
         with self.disk.create(unfinished) as file:
-            file.write(text.getvalue())
+            file.write(pickles.write(metadata))
             self.disk.sync(file)
         self.disk.replace(unfinished, self.path / METADATA)
         self.disk.sync_folder(self.path)
@@ -130,33 +160,28 @@ class FileSystemWriter:
                     self.disk.remove(self.path / name)
 
 
-def _describe(key, value):
-    if isinstance(value, cresset.Tensor):
-        value = part_of(value)
-    if not isinstance(value, Part):
-        return MetadataIndex(key), BytesStorageMetadata()
-    offset, local = cresset.Size(value.offset), value.local
-    properties = TensorProperties(local.dtype, local.layout, local.requires_grad)
-    piece = ChunkStorageMetadata(offset, local.shape)
-    return MetadataIndex(key, offset, 0), TensorStorageMetadata(properties, cresset.Size(value.shape), [piece])
+def _bytes_of(item, planner):
+    """What is behind an item, as a file has it."""
+    data = planner.resolve_data(item)
+    if item.type == WriteItemType.BYTE_IO:
+        return data.getvalue()
+    tensor = data.detach().cpu()
+    if tensor.untyped_storage().nbytes() != tensor.numel() * tensor.element_size():
+        tensor = tensor.clone()  # a part of a larger tensor, whose memory would be written as a whole
+    with io.BytesIO() as file:
+        cresset.save(tensor, file)
+        return file.getvalue()
 
 
-class MetadataLoad(Load):
-    """Reads `.metadata`: a pickle without storages, of the classes in metadata.py and plain data."""
-
-    def __init__(self, data):
-        with safe_globals(NAMED):
-            super().__init__({"restore": None, "encoding": "utf-8", "trusting": False}, len(data))
-        self.data = data
-
-    def persistent(self, saved_id):
-        raise pickle.UnpicklingError("a storage, which `.metadata` has none of")
-
-    def read(self):
-        return self.reader(self.data).read()
+def is_path(checkpoint_id):
+    """Whether this is the name of a folder that could be made."""
+    if "://" in str(checkpoint_id):
+        return False
+    parents = pathlib.Path(checkpoint_id).absolute().parents
+    return any(os.access(parent, os.W_OK) for parent in parents if parent.exists())
 
 
-class FileSystemReader:
+class FileSystemReader(StorageReader):
     """Reads checkpoints from a folder, PyTorch's own as well.
 
     Args:
@@ -164,22 +189,77 @@ class FileSystemReader:
     """
 
     def __init__(self, path, _disk=REAL.disk):
-        self.path, self.disk = pathlib.Path(path), _disk
+        self.path, self.disk, self.storage_data = pathlib.Path(path), _disk, {}
+        self.reset()
 
-    def read_metadata(self):
+    @property
+    def checkpoint_id(self):
+        """The folder."""
+        return self.path
+
+    def reset(self, checkpoint_id=None):
+        """Another load begins, perhaps from another folder."""
+        self.storage_data = {}
+        if checkpoint_id is not None:
+            self.path = pathlib.Path(checkpoint_id)
+        self.load_id = str(uuid.uuid4())
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        """Whether it is a path."""
+        return is_path(checkpoint_id)
+
+    def read_metadata(self, *args, **kwargs):
         """What the checkpoint says about itself."""
         file = self.path / METADATA
         try:
             data = self.disk.read(file)
         except OSError as error:
             raise FileNotFoundError(f"load: {self.path} holds no finished checkpoint: {error}") from error
-        metadata = MetadataLoad(data).read()
+        metadata = pickles.read(data)
         if not isinstance(metadata, Metadata):
             raise RuntimeError(f"load: {file} holds a {type(metadata).__name__}, not what describes a checkpoint")
+        if not isinstance(metadata.state_dict_metadata, dict) or not isinstance(metadata.storage_data, dict):
+            raise RuntimeError(f"load: {file} does not say what the checkpoint has, or where it lies")
         return metadata
 
-    def read(self, info):
-        """A part: what was saved there."""
+    def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
+        """Remember where everything lies."""
+        self.storage_data = metadata.storage_data
+
+    def prepare_local_plan(self, plan):
+        """The plan as it is."""
+        return plan
+
+    def prepare_global_plan(self, plans):
+        """The plans as they are."""
+        return plans
+
+    def read_data(self, plan, planner):
+        """Read the items one after the other."""
+        for item in plan.items:
+            info = self.storage_data.get(item.storage_index)
+            if info is None:
+                raise RuntimeError(f"load: {METADATA} does not say where {item.storage_index} lies")
+            if item.type == LoadItemType.BYTE_IO:
+                planner.load_bytes(item, io.BytesIO(self.read_bytes(info)))
+                continue
+            part = self.read_tensor(info)
+            if not isinstance(part, cresset.Tensor):
+                raise RuntimeError(f"load: {info.relative_path} holds a {type(part).__name__} for {item.storage_index}")
+            part, place = narrow(part, item.storage_offsets, item.lengths), planner.resolve_tensor(item).detach()
+            if part.shape != place.shape:
+                raise RuntimeError(
+                    f"load: {item.storage_index.fqn}: what was read has shape {tuple(part.shape)}, its place here "
+                    f"{tuple(place.shape)}"
+                )
+            with cresset.no_grad():
+                place.copy_(part)
+            planner.commit_tensor(item, place)
+        return done()
+
+    def read_bytes(self, info):
+        """A part of a file."""
         if info.transform_descriptors:
             raise NotImplementedError(f"load: {info.relative_path} is compressed, which is not supported")
         file = (self.path / info.relative_path).resolve()
@@ -188,4 +268,8 @@ class FileSystemReader:
         data = self.disk.read(file, info.offset, info.length)
         if len(data) != info.length:
             raise RuntimeError(f"load: {file.name} ends before byte {info.offset + info.length}")
-        return cresset.load(io.BytesIO(data), weights_only=True)
+        return data
+
+    def read_tensor(self, info):
+        """What was saved there."""
+        return cresset.load(io.BytesIO(self.read_bytes(info)), weights_only=True)

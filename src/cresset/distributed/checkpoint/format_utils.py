@@ -2,8 +2,9 @@
 
 import cresset
 
-from . import load, save
 from .default_planner import _EmptyStateDictLoadPlanner
+from .state_dict_loader import load
+from .state_dict_saver import save
 
 __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 

@@ -2,6 +2,7 @@
 process writes its parts (`save_distributed`), or one process whole tensors; any number of them reads either.
 """
 
+import dataclasses
 import json
 import math
 from dataclasses import dataclass
@@ -11,16 +12,12 @@ import cresset
 
 from ...serialization import safetensors
 from ..surroundings import REAL
-from .filesystem import FileSystemReader, FileSystemWriter, _describe
-from .metadata import (
-    BytesStorageMetadata,
-    ChunkStorageMetadata,
-    Metadata,
-    MetadataIndex,
-    TensorProperties,
-    TensorStorageMetadata,
-)
-from .parts import Part
+from . import pickles
+from .filesystem import FileSystemReader, FileSystemWriter, done
+from .metadata import ChunkStorageMetadata, Metadata, MetadataIndex, TensorProperties, TensorStorageMetadata
+from .parts import narrow
+from .planner import WriteItemType
+from .storage import WriteResult
 
 __all__ = ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"]
 
@@ -36,6 +33,16 @@ class _HFStorageInfo:
     name: str
     length: int
     offset: int = 0
+
+
+@dataclass
+class _HFStoragePlan:
+    """Which of the processes a plan is of."""
+
+    shard: int
+
+
+pickles.may_name("hf_storage", _HFStorageInfo, _HFStoragePlan)
 
 
 def file_name(number, most, shard=None):
@@ -71,8 +78,32 @@ class HuggingFaceStorageWriter(FileSystemWriter):
                 raise ValueError("HuggingFaceStorageWriter: enable_consolidation needs save_distributed=True")
             self.path = self.path / "sharded"
 
-    def begin(self):
+    def reset(self, checkpoint_id=None):
+        """Another save begins, perhaps in another folder."""
+        super().reset(checkpoint_id)
+        if checkpoint_id is not None:
+            self.whole = self.path
+            self.path = self.path / "sharded" if self.enable_consolidation else self.path
+
+    def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
+        """Make the folder."""
         self.disk.make_folder(self.path)
+
+    def prepare_local_plan(self, plan):
+        """The plan as it is, if it is one of tensors."""
+        for item in plan.items:
+            if item.type == WriteItemType.BYTE_IO:
+                raise ValueError(f"HuggingFaceStorageWriter: {item.index.fqn} is no tensor; only tensors can be saved")
+        return plan
+
+    def prepare_global_plan(self, plans):
+        """The files of each process have its number."""
+        if any(plan.items for plan in plans[1:]) and not self.save_distributed:
+            raise ValueError(
+                "HuggingFaceStorageWriter: several processes have tensors to write; pass save_distributed=True, or "
+                "save in one process with no_dist=True"
+            )
+        return [dataclasses.replace(plan, storage_data=_HFStoragePlan(number)) for number, plan in enumerate(plans, 1)]
 
     def _number(self, name):
         return 1 if self.fqn_to_index_mapping is None else self.fqn_to_index_mapping[name]
@@ -88,34 +119,28 @@ class HuggingFaceStorageWriter(FileSystemWriter):
             self.disk.sync(file)
         self.disk.replace(unfinished, path)
 
-    def write(self, rank, entries):
-        if rank and entries and not self.save_distributed:
-            raise ValueError(
-                "HuggingFaceStorageWriter: several processes have tensors to write; pass save_distributed=True, or "
-                "save in one process with no_dist=True"
-            )
-        files, places, described = {}, [], {}
-        for key, value in entries:
-            index, about = _describe(key, value)
-            if isinstance(about, BytesStorageMetadata):
-                raise ValueError(
-                    f"HuggingFaceStorageWriter: {key} is a {type(value).__name__}; only tensors can be saved"
-                )
-            local = (value.local if isinstance(value, Part) else value).detach().cpu().contiguous()
-            described[key] = about
-            files.setdefault(self._number(key), []).append((key, local, list(index.offset)))
-            name = file_name(self._number(key), self._most(), rank + 1 if self.save_distributed else None)
-            places.append((index, _HFStorageInfo(name, key, local.numel() * local.element_size())))
-        for number, rows in files.items():
-            name = file_name(number, self._most(), rank + 1 if self.save_distributed else None)
+    def write_data(self, plan, planner):
+        """Write the items into their files, each of which is written in one step."""
+        files, results = {}, []
+        for item in plan.items:
+            tensor = planner.resolve_data(item).detach().cpu().contiguous()
+            number = self._number(item.index.fqn)
+            name = file_name(number, self._most(), plan.storage_data.shard if self.save_distributed else None)
+            files.setdefault(name, []).append((item.index.fqn, tensor, list(item.index.offset)))
+            size = tensor.numel() * tensor.element_size()
+            results.append(WriteResult(item.index, size, _HFStorageInfo(name, item.index.fqn, size)))
+        for name, rows in files.items():
             offsets = json.dumps({key: {"saved_offsets": offset} for key, _, offset in rows})
             about = {SHARDING: offsets, VERSION: "1.0", "format": "pt"}
             # Tensors that share memory are written twice: a file of this kind has no other way.
             self._put(self.path / name, safetensors.save({key: t.clone() for key, t, _ in rows}, about))
         self.disk.sync_folder(self.path)
-        return places, described
+        return done(results)
 
-    def finish(self, metadata):
+    def finish(self, metadata, results):
+        """Say which tensor is in which file."""
+        metadata.storage_data = {one.index: one.storage_data for process in results for one in process}
+        metadata.storage_meta = self.storage_meta()
         kept = {info.relative_path for info in metadata.storage_data.values()}
         if self.save_distributed:
             for name in self.disk.names(self.path):
@@ -143,11 +168,8 @@ class HuggingFaceStorageWriter(FileSystemWriter):
                 tensors[name] = cresset.empty(about.size, dtype=about.properties.dtype)
                 for index, info in metadata.storage_data.items():
                     if index.fqn == name:
-                        part = reader.read(info)
-                        place = tensors[name]
-                        for dim, start in enumerate(index.offset):
-                            place = place.narrow(dim, start, part.shape[dim])
-                        place.copy_(part)
+                        part = reader.read_tensor(info)
+                        narrow(tensors[name], index.offset, part.shape).copy_(part)
                 where[name] = file_name(number, self._most())
                 total += tensors[name].numel() * tensors[name].element_size()
             self._put(self.whole / file_name(number, self._most()), safetensors.save(tensors, {"format": "pt"}))
@@ -173,7 +195,8 @@ class HuggingFaceStorageReader(FileSystemReader):
             with safetensors.safe_open(self.path / name) as file:
                 yield name, file
 
-    def read_metadata(self):
+    def read_metadata(self, *args, **kwargs):
+        """What the files say of their tensors."""
         pieces, dtypes, storage = {}, {}, {}
         for path, file in self._files():
             offsets = json.loads((file.metadata() or {}).get(SHARDING, "{}"))
@@ -191,6 +214,7 @@ class HuggingFaceStorageReader(FileSystemReader):
             described[name] = TensorStorageMetadata(TensorProperties(dtypes[name]), cresset.Size(size), chunks)
         return Metadata(described, None, storage)
 
-    def read(self, info):
+    def read_tensor(self, info):
+        """A tensor of a file."""
         with safetensors.safe_open(self.path / info.relative_path) as file:
             return file.get_tensor(info.name)

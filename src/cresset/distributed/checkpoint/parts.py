@@ -1,6 +1,5 @@
 """Which part of a tensor a process writes, and which it reads: of distributed tensors its own."""
 
-import math
 from typing import NamedTuple
 
 import cresset
@@ -40,11 +39,15 @@ def written_here(tensor):
     return all(at == 0 for at, p in zip(place, tensor.placements, strict=True) if p.is_replicate())
 
 
-def overlap(part, offset, sizes):
+def overlap(offset, sizes, saved_offset, saved_sizes):
     """Where a saved piece meets a part: [(start in the part, start in the piece, length)] by dimension; None:
-    nowhere."""
+    nowhere.
+
+    >>> overlap((2, 0), (4, 3), (0, 0), (3, 3))
+    [(0, 2, 1), (0, 0, 3)]
+    """
     found = []
-    for mine, length, start, size in zip(part.offset, part.sizes, offset, sizes, strict=True):
+    for mine, length, start, size in zip(offset, sizes, saved_offset, saved_sizes, strict=True):
         first, end = max(mine, start), min(mine + length, start + size)
         if end <= first:
             return None
@@ -52,16 +55,12 @@ def overlap(part, offset, sizes):
     return found
 
 
-def fill(part, pieces, read):
-    """Put saved pieces [(offset, sizes, where)] in their places; the number of elements that were."""
-    filled = 0
-    for offset, sizes, where in pieces:
-        meets = overlap(part, offset, sizes)
-        if meets is None:
-            continue
-        place, piece = part.local.detach(), read(where)
-        for dim, (to, start, length) in enumerate(meets):
-            place, piece = place.narrow(dim, to, length), piece.narrow(dim, start, length)
-        place.copy_(piece)
-        filled += math.prod(length for _, _, length in meets)
-    return filled
+def narrow(tensor, offsets, lengths):
+    """A piece of a tensor: so many elements from there on, by dimension.
+
+    >>> narrow(cresset.arange(4), (1,), (2,))
+    tensor([1, 2])
+    """
+    for dim, (start, length) in enumerate(zip(offsets, lengths, strict=True)):
+        tensor = tensor.narrow(dim, start, length)
+    return tensor

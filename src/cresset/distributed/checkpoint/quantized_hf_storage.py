@@ -24,7 +24,8 @@ class QuantizedHuggingFaceStorageReader(HuggingFaceStorageReader):
         super().__init__(path, thread_count)
         self.target_dtype, self.block_size, self.scales = target_dtype, block_size, {}
 
-    def read_metadata(self):
+    def read_metadata(self, *args, **kwargs):
+        """What the files say of their tensors, without the scales."""
         metadata = super().read_metadata()
         weights = [name for name in metadata.state_dict_metadata if name + SCALE in metadata.state_dict_metadata]
         places = {index.fqn: info for index, info in metadata.storage_data.items()}
@@ -36,11 +37,12 @@ class QuantizedHuggingFaceStorageReader(HuggingFaceStorageReader):
         storage = {index: info for index, info in metadata.storage_data.items() if index.fqn not in hidden}
         return Metadata(described, None, storage)
 
-    def read(self, info):
-        tensor = super().read(info)
+    def read_tensor(self, info):
+        """A tensor of a file, with its scales."""
+        tensor = super().read_tensor(info)
         if info.name not in self.scales:
             return tensor
-        scale, size = super().read(self.scales[info.name]).to(self.target_dtype), self.block_size
+        scale, size = super().read_tensor(self.scales[info.name]).to(self.target_dtype), self.block_size
         if tensor.dim() != 2 or list(scale.shape) != [-(-n // size) for n in tensor.shape]:
             raise ValueError(
                 f"load: {info.name} of shape {list(tensor.shape)} has scales of shape {list(scale.shape)}, which are "

@@ -2,10 +2,44 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from . import _copied
+import cresset
 
-__all__ = ["BlockingAsyncStager", "DefaultStager", "StagingOptions"]
+__all__ = ["AsyncStager", "BlockingAsyncStager", "DefaultStager", "StagingOptions"]
+
+
+def copied(value):
+    """Nested state whose tensors are copies."""
+    if isinstance(value, cresset.Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(copied(item) for item in value)
+    return value
+
+
+@runtime_checkable
+class AsyncStager(Protocol):
+    """Something that copies state; a StorageWriter may be one."""
+
+    @property
+    def should_synchronize_after_execute(self) -> bool:
+        """Whether async_save has to call synchronize_staging."""
+        ...
+
+    def stage(self, state_dict):
+        """A copy, or a Future of it."""
+        ...
+
+    def synchronize_staging(self) -> None:
+        """Wait for copies that are on their way."""
+        ...
+
+    def close(self) -> None:
+        """Nothing will be copied any more."""
+        ...
 
 
 @dataclass
@@ -37,7 +71,7 @@ class DefaultStager:
 
     def stage(self, state_dict):
         """A copy; a Future of it where copies are made in a thread."""
-        return _copied(state_dict) if self._thread is None else self._thread.submit(_copied, state_dict)
+        return copied(state_dict) if self._thread is None else self._thread.submit(copied, state_dict)
 
     @property
     def should_synchronize_after_execute(self):
@@ -65,7 +99,7 @@ class BlockingAsyncStager:
 
     def stage(self, state_dict):
         """A copy."""
-        return _copied(state_dict)
+        return copied(state_dict)
 
     @property
     def should_synchronize_after_execute(self):
