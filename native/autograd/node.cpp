@@ -28,11 +28,23 @@ Node::~Node() {
   if (metadata) python_steps.release_object(metadata);
 }
 
-const char* OperatorNode::own_name() const {
-  if (op.pointwise && is_number)
+const NodeName* name_by_numbers(const Operator& op, uint8_t numbers) {
+  if (op.pointwise && numbers)
     for (const NodeName& other : op.pointwise->other_node_names)
-      if (other.name && (is_number & other.numbers) == other.numbers) return other.name;
-  return op.node_name.c_str();
+      if (other.name && (numbers & other.numbers) == other.numbers) return &other;
+  return nullptr;
+}
+
+const char* OperatorNode::own_name() const {
+  const NodeName* const other = name_by_numbers(op, is_number);
+  return other ? other->name : op.node_name.c_str();
+}
+
+int64_t OperatorNode::edge_of_input(int input) const {
+  if (edges.size() == edge_counts.size()) return input;
+  int64_t edge = 0;
+  for (int i = 0; i < input; ++i) edge += edge_counts[i];
+  return edge_counts[input] ? edge : -1;
 }
 
 std::string operation_name(const Node& node) {
@@ -175,7 +187,8 @@ static void check_has_gradients(const OperatorNode& node) {
   const PointwiseDefinition& def = *node.op.pointwise;
   const bool partial = backward_is_partial() && will_run(&node);
   for (int i = 0; i < def.input_count; ++i) {
-    if (!node.needs(i) || def.has_gradient[i] || (partial && !will_run(node.edges[i].node.get()))) continue;
+    if (!node.needs_input(i) || def.has_gradient[i]) continue;
+    if (partial && !will_run(node.edges[node.edge_of_input(i)].node.get())) continue;
     fail(ErrorKind::not_implemented, "the derivative for '", node.op.name(), ": ",
          node.op.signature.parameters[static_cast<size_t>(i)].name, "' is not implemented.");
   }
@@ -236,9 +249,10 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
   // What was saved is asked for once, whatever number of gradients read it: a hook may have to compute it.
   Tensor operands[kMaxPointwiseInputs], result;
   for (int i = 0; i < def.input_count; ++i) {
-    if (!needs(i) || !def.has_gradient[i]) continue;
+    if (!needs_input(i) || !def.has_gradient[i]) continue;
+    const int64_t edge = edge_of_input(i);
     if (passes_gradient_on(*this, i, grads[0])) {
-      out[i] = grads[0];
+      out[edge] = grads[0];
       continue;
     }
     // The gradient of a complex number's part is real, and nothing else is read that would tell the loop's dtype.
@@ -255,7 +269,7 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
       if (!result.defined()) result = pointwise_output.unpack(*this);
       saved_tensors[count++] = result;
     }
-    out[i] = pointwise_backward(op, i, grads[0], {saved_tensors, static_cast<size_t>(count)}, attributes);
+    out[edge] = pointwise_backward(op, i, grads[0], {saved_tensors, static_cast<size_t>(count)}, attributes);
   }
 }
 

@@ -165,14 +165,24 @@ class OperatorNode : public Node {
   Scalar pointwise_numbers[kMaxPointwiseInputs];
   uint8_t is_number = 0;  // bit i: input i was a Python number
   ScalarAttribute attributes[kMaxPointwiseInputs];
-  SmallVector<int, 3> edge_counts;  // edges of each tensor parameter: one, or the length of a list
+  // Edges of each tensor parameter: one, or the length of a list. None for what the derivative says is constant, and for
+  // a number that PyTorch's node does not list either.
+  SmallVector<int, 3> edge_counts;
   bool released = false;
 
   const char* own_name() const override;
   void backward(Grads& grads, Grads& out) override;
   void release_saved() override;
   bool needs(int64_t edge) const { return static_cast<bool>(edges[edge].node); }
+  int64_t edge_of_input(int input) const;  // of a pointwise operator; -1: it has none
+  bool needs_input(int input) const {
+    const int64_t edge = edge_of_input(input);
+    return edge >= 0 && needs(edge);
+  }
 };
+
+// What a pointwise call in which these inputs are numbers is called, if that has a name of its own; or null.
+const NodeName* name_by_numbers(const Operator& op, uint8_t numbers);
 
 extern thread_local bool keeps_grad_layout;  // .grad gets the strides of its leaf
 

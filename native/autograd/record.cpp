@@ -18,18 +18,42 @@ Edge edge_of(const TensorImpl* t, int level) {
   return t && t->batch_level() == level ? gradient_edge(Tensor(const_cast<TensorImpl*>(t))) : Edge{};
 }
 
-void add_edges(Call& c, OperatorNode& node) {
+// Bit k: the k-th tensor parameter has no edge.
+uint32_t without_edges(const Call& c, const Operator& op) {
+  if (!op.pointwise) return op.derivative ? op.derivative->constants : 0;
+  const PointwiseDefinition& def = *op.pointwise;
+  uint32_t bits = def.inputs[0] == 'b';  // a condition
+  if (!def.other_node_names[0].name) return bits;
+  uint8_t numbers = 0;
+  for (int i = 0; i < def.input_count; ++i)
+    if (c.args[i].kind != Kind::tensor) numbers |= static_cast<uint8_t>(1 << i);
+  if (const NodeName* const other = name_by_numbers(op, numbers)) bits |= other->numbers;
+  return bits;
+}
+
+// `add` is given each tensor that has an edge; an undefined one for what is none.
+template <class Add>
+void each_operand(Call& c, OperatorNode& node, Add&& add) {
   const auto& parameters = c.op.signature.parameters;
+  const uint32_t without = without_edges(c, node.op);
+  int k = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!is_tensor_parameter(parameters[i])) continue;
-    if (parameters[i].type == ArgType::tensors) {
-      for (const Tensor& t : c.tensors(static_cast<int>(i))) node.edges.push_back(edge_of(t.get(), c.level));
+    const bool is_constant = (without >> k++ & 1) || (!node.op.pointwise && c.args[i].kind == Kind::scalar);
+    if (is_constant) {
+      node.edge_counts.push_back(0);
+    } else if (parameters[i].type == ArgType::tensors) {
+      for (const Tensor& t : c.tensors(static_cast<int>(i))) add(t.get());
       node.edge_counts.push_back(static_cast<int>(c.args[i].count));
     } else {
-      node.edges.push_back(edge_of(c.args[i].kind == Kind::tensor ? c.args[i].tensor_ : nullptr, c.level));
+      add(c.args[i].kind == Kind::tensor ? c.args[i].tensor_ : nullptr);
       node.edge_counts.push_back(1);
     }
   }
+}
+
+void add_edges(Call& c, OperatorNode& node) {
+  each_operand(c, node, [&](const TensorImpl* t) { node.edges.push_back(edge_of(t, c.level)); });
 }
 
 TensorInfo info_of(const Tensor& t) {
@@ -129,7 +153,7 @@ uint8_t used_by_gradients(const OperatorNode& node) {
   const PointwiseDefinition& def = *node.op.pointwise;
   uint8_t uses = 0;
   for (int i = 0; i < def.input_count; ++i)
-    if (node.needs(i) && def.has_gradient[i]) uses |= def.uses[i];
+    if (node.needs_input(i) && def.has_gradient[i]) uses |= def.uses[i];
   return uses;
 }
 
@@ -300,27 +324,17 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   const NoPacking unpacked;  // nothing of this outlives the call
   auto* node = new OperatorNode(op);
   RefPtr<Node> holder(node);
-  const auto add = [&](const Tensor& t) {
+  each_operand(c, *node, [&](TensorImpl* operand) {
+    const Tensor t = operand ? Tensor(operand) : Tensor();
     sources.push_back(t);
     node->edges.push_back(
         t.defined() && t->has_tangent && t->batch_level() == c.level ? Edge{RefPtr<Node>(new Sink(t)), 0} : Edge{});
-  };
+  });
   const auto& parameters = c.op.signature.parameters;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!is_tensor_parameter(parameters[i])) continue;
-    const int at = static_cast<int>(i);
-    if (parameters[i].type == ArgType::tensors) {
-      for (const Tensor& t : c.tensors(at)) add(t);
-      node->edge_counts.push_back(static_cast<int>(c.args[i].count));
-    } else {
-      add(c.args[i].kind == Kind::tensor ? c.tensor(at) : Tensor());
-      node->edge_counts.push_back(1);
-    }
-  }
   for (int i = 0; op.pointwise && i < op.pointwise->input_count; ++i)
-    check_implemented(!node->needs(i) || op.pointwise->has_gradient[i], "Trying to use forward AD with ", op.name(),
-                      " that does not support it: the derivative by '", parameters[static_cast<size_t>(i)].name,
-                      "' is not implemented");
+    check_implemented(!node->needs_input(i) || op.pointwise->has_gradient[i], "Trying to use forward AD with ",
+                      op.name(), " that does not support it: the derivative by '",
+                      parameters[static_cast<size_t>(i)].name, "' is not implemented");
   for (const Tensor& t : c.outputs)
     node->results.push_back(t.defined() ? ResultInfo{t.sizes(), t.dtype(), t.device()} : ResultInfo{});
   const GradModeGuard unrecorded(false);  // tensors of inference mode may be kept, too

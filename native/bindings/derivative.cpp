@@ -56,12 +56,14 @@ Tensor as_gradient(PyObject* o, const char* who) {
 // to its inputs.
 void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
   const bool partial = backward_is_partial() && will_run(&node);  // forward mode runs nodes that are none of the run's
+  const uint32_t constants = node.op.derivative->constants;
   const auto wanted = [&](int64_t edge) {
     return node.needs(edge) && (!partial || will_run(node.edges[edge].node.get()));
   };
   Ref iterator(require(PyObject_GetIter(yielded)));
   int64_t edge = 0;
   for (int64_t k = 0; k < node.edge_counts.size(); ++k) {
+    if (constants >> k & 1) continue;  // it yields nothing for these
     const int count = node.edge_counts[k];
     bool any = false;
     for (int j = 0; j < count; ++j) any |= wanted(edge + j);
@@ -86,6 +88,7 @@ void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
 // Gives the first gradient, which is constant in pieces, a history that leads to what the derivative names as `flat`.
 // A view has that of its base.
 void lead_on(OperatorNode& node, PyObject* flat, const Grads& grads, Grads& out) {
+  if (node.op.pointwise && node.edge_of_input(0) != 0) return;  // the first is a number
   if (!modes.grad_enabled || !node.needs(0) || !out[0].defined() || out[0]->base || is_interpreted(out[0])) return;
   const bool to_output = PyUnicode_CompareWithASCIIString(flat, "output") == 0;
   for (const Tensor& grad : grads)
@@ -136,8 +139,9 @@ void pointwise_by_formula(OperatorNode& node, Grads& grads, Grads& out) {
                                                   output.get(), attributes.get(), needs.get(), nullptr)));
   PyObject *gradients = nullptr, *flat = nullptr;
   if (!PyArg_ParseTuple(result.get(), "O!O", &PyTuple_Type, &gradients, &flat)) raise_python();
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(gradients) && i < out.size(); ++i)
-    if (node.needs(i)) out[i] = as_gradient(PyTuple_GET_ITEM(gradients, i), node.name());
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(gradients); ++i)
+    if (node.needs_input(static_cast<int>(i)))
+      out[node.edge_of_input(static_cast<int>(i))] = as_gradient(PyTuple_GET_ITEM(gradients, i), node.name());
   if (flat != Py_None) lead_on(node, flat, grads, out);
 }
 
@@ -229,6 +233,8 @@ void set_derivative(Operator& op, PyObject* function) {
       count(require(PyObject_GetAttrString(code.get(), "co_argcount")));
   Ref kept(PyObject_GetAttrString(function, "kept_for"));
   if (!kept) PyErr_Clear();
+  Ref constants(PyObject_GetAttrString(function, "constants"));
+  if (!constants) PyErr_Clear();
   auto d = std::make_unique<PythonDerivative>();
   d->function = Py_NewRef(function);
   if (!(d->flat = PyObject_GetAttrString(function, "flat"))) PyErr_Clear();
@@ -267,6 +273,15 @@ void set_derivative(Operator& op, PyObject* function) {
       fail(ErrorKind::type, op.name(), ": the derivative's parameter '", name,
            "' is none of grad, grads, needs, output, outputs, a result's name, an argument of ", op.signature.text);
     }
+  }
+  int k = 0;
+  for (const Parameter& parameter : op.signature.parameters) {
+    if (parameter.type != ArgType::tensor && parameter.type != ArgType::tensor_or_scalar &&
+        parameter.type != ArgType::tensors)
+      continue;
+    if (constants && PySet_Contains(constants.get(), Ref(PyUnicode_FromString(parameter.name.c_str())).get()) == 1)
+      d->constants |= uint32_t{1} << k;
+    ++k;
   }
   op.derivative = std::move(d);
 }

@@ -48,7 +48,7 @@ class PythonFunctionNode : public Node {
     check_type(PyTuple_Check(result.get()), name_, ": backward must return a tuple");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result.get()) && i < out.size(); ++i) {
       PyObject* g = PyTuple_GET_ITEM(result.get(), i);
-      if (g == Py_None || !edges[i].node) continue;
+      if (g == Py_None) continue;
       check(is_tensor(g), name_, ": expected Variable or None (got ", Py_TYPE(g)->tp_name, ") as gradient ", i);
       out[i] = unwrap(g);
     }

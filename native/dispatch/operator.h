@@ -66,6 +66,7 @@ class Derivative {
     uint32_t only_for = 0;
   };
   std::vector<Saved> saves;
+  uint32_t constants = 0;  // bit k: the k-th argument that is a tensor (or several) has no gradient, and no edge
 };
 
 class Operator {

@@ -201,9 +201,9 @@ REGISTER(copy) {
   r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kAnyDevice | kMethodOnly,
         "ToCopyBackward0");
   r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_,
-        kWritesWhole | kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+        kWritesWhole | kAnyDevice | kMutates | kMethodOnly, "torch::autograd::CopyBackwards");
   r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number,
-        kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+        kAnyDevice | kMutates | kMethodOnly, "torch::autograd::CopyBackwards");
   r.add("_lazy_clone(Tensor input) -> Tensor", nullptr, run_lazy_clone, kAnyDevice);
   r.add("_without_derivative(Tensor input, Tensor[] others, str name) -> Tensor", infer_without_derivative,
         run_copy_to_output, kAnyDevice | kFunctionOnly | kMethodOnly);

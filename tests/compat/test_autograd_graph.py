@@ -20,6 +20,71 @@ class Graph:
         x, w, b = leaf(lib, [[1.0, 2.0]]), leaf(lib, [[1.0], [2.0]]), leaf(lib, [1.0])
         return names(lib.relu(x @ w + b).mean().grad_fn, 6)
 
+    def operands_that_have_no_gradient(lib):
+        """Indices, masks, numbers that PyTorch has an operator of its own for: no node lists them."""
+        x, y, f = leaf(lib, [1.0, 2.0]), lib.tensor([3.0, 4.0]), lib.nn.functional
+        index, mask, one = lib.tensor([1, 0]), lib.tensor([True, False]), lib.tensor(0.5)
+        images, rows = leaf(lib, [[[[1.0, 2.0], [3.0, 4.0]]]]), leaf(lib, [[1.0, 2.0], [3.0, 4.0]])
+        results = [
+            x[index], x[mask], x.index_select(0, index), x.gather(0, index), x.take(index), x.masked_select(mask),
+            x.scatter(0, index, y), x.scatter(0, index, 2.0), x.scatter_add(0, index, y),
+            x.scatter_reduce(0, index, y, "prod"), x.index_add(0, index, y), x.index_copy(0, index, y),
+            x.index_fill(0, index, 2.0), x.index_fill(0, index, one), x.index_reduce(0, index, y, "amax"),
+            x.index_put((index,), y), x.put(index, y), x.masked_fill(mask, 2.0), x.masked_fill(mask, one),
+            x.masked_scatter(mask, y), lib.where(mask, x, y), lib.where(mask, 2.0, x), lib.fill(x, 2.0),
+            lib.fill(x, one), f.embedding(index, rows), f.nll_loss(rows, index, lib.ones(2)),
+            f.cross_entropy(rows, index, reduction="none"), f.multi_margin_loss(rows, index),
+            f.max_unpool2d(images, lib.tensor([[[[0, 3], [5, 6]]]]), 2), f.fractional_max_pool2d(images, 2, (1, 1)),
+            f.batch_norm(rows, lib.zeros(2), lib.ones(2)), lib.take_along_dim(rows, index[None], 0),
+            lib.repeat_interleave(x, index), x + 1, x * 2, 1 - x, x**2, 2**x, x.clamp(0, 1), x.clamp_min(1),
+            x.clamp(min=one), x.fmod(2), x.fmod(one), x.remainder(2), lib.remainder(2.0, lib.ones(2)) + x,
+            lib.copysign(x, 2.0), lib.lerp(x, y, 0.5), lib.lerp(x, y, one), lib.xlogy(2.0, x), lib.xlogy(x, 2.0),
+            f.triplet_margin_loss(rows, rows + 1, rows * 2),
+        ]  # fmt: skip
+        return [[node is None for node, _ in result.grad_fn.next_functions] for result in results]
+
+    def operands_of_changes_in_place(lib):
+        index, mask, one = lib.tensor([0]), lib.tensor([True, False]), lib.tensor([7.0])
+        results = []
+        for change in (
+            lambda x: x.masked_fill_(mask, 2.0),
+            lambda x: x[:1].masked_fill_(mask[:1], 2.0),
+            lambda x: x.index_add_(0, index, one),
+            lambda x: x[:1].index_add_(0, index, one),
+            lambda x: x.fill_(2.0),
+            lambda x: x[1:].fill_(one[0]),
+            lambda x: x.copy_(one),
+            lambda x: x.__setitem__(index, one),
+            lambda x: x.__setitem__(0, one[0]),
+        ):
+            x = leaf(lib, [1.0, 2.0]) * 1
+            change(x)
+            node = x.grad_fn
+            results.append([node.name(), [behind and behind.name() for behind, _ in node.next_functions]])
+        return results
+
+    def gradients_that_a_hook_of_a_node_is_given(lib):
+        class Product(lib.autograd.Function):
+            def forward(ctx, x, number, y):
+                return x * number + y
+
+            def backward(ctx, grad):
+                return grad * 2, None, grad * 3
+
+        x, index, said = leaf(lib, [1.0, 2.0]), lib.tensor([1, 0]), []
+        for result in (
+            x.index_add(0, index, lib.ones(2)),
+            x.masked_fill(index == 0, 2.0),
+            2**x,
+            x.clamp(0, 1),
+            lib.where(index == 0, x, 0.0),
+            Product.apply(x, 2, lib.ones(2)),
+        ):
+            result.grad_fn.register_hook(lambda inputs, outputs: said.append((inputs, outputs)))
+            result.grad_fn.register_hook(lambda inputs, outputs: tuple(g if g is None else g * 2 for g in inputs))
+            result.sum().backward()
+        return said, x.grad
+
     def of_shapes(lib):
         x = leaf(lib, [[1.0, 2.0], [3.0, 4.0]])
         ops = [

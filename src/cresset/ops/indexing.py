@@ -3,7 +3,7 @@
 import cresset
 
 from .. import _native
-from .registry import batch, function, onnx, operator, placement
+from .registry import batch, constant, function, onnx, operator, placement
 
 index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broadcast together, and masks; None keeps a
     dimension whole.
@@ -13,6 +13,7 @@ index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broa
 
 
 @index.derivative
+@constant("indices")
 def _(grad, input_info, indices):
     yield lambda: onto_zeros("index_put", input_info, grad, indices, grad, True)
 
@@ -36,6 +37,7 @@ index_select = operator("index_select", """The slices along `dim` that the vecto
 
 
 @index_select.derivative
+@constant("index")
 def _(grad, input_info, dim, index):
     yield lambda: onto_zeros("index_add", input_info, grad, dim, index, grad)
 
@@ -53,6 +55,7 @@ gather = operator("gather", """Elements picked along `dim`: result[i][j] = input
 
 
 @gather.derivative
+@constant("index")
 def _(grad, input_info, dim, index, sparse_grad):
     if sparse_grad:
         yield lambda: sparse_elements(grad, input_info.shape, dim, index)
@@ -79,6 +82,7 @@ take = operator("take", """The elements that `index` names, counted through the 
 
 
 @take.derivative
+@constant("index")
 def _(grad, input_info, index):
     yield lambda: onto_zeros("put", input_info, grad, index, grad, True)
 
@@ -92,6 +96,7 @@ masked_select = operator("masked_select", """The elements where `mask` holds, as
 
 
 @masked_select.derivative
+@constant("mask")
 def _(grad, input_info, mask):
     def back():
         shape = cresset.broadcast_shapes(input_info.shape, mask.shape)
@@ -137,6 +142,7 @@ embedding = operator("embedding", """The rows of `weight` that `indices` name.
 
 
 @embedding.derivative
+@constant("indices")
 def _(grad, weight_info, indices, padding_idx, scale_grad_by_freq, sparse):
     def of_weight():
         if sparse and scale_grad_by_freq:
@@ -164,6 +170,7 @@ embedding_backward = operator("embedding_dense_backward", """The rows of `grad_o
 
 
 @embedding_backward.derivative
+@constant("indices")
 def _(grad, indices, padding_idx, scale_grad_by_freq):
     def back():
         if scale_grad_by_freq:
@@ -185,6 +192,7 @@ embedding_bags = operator("_embedding_bags", """The sums of the rows of `weight`
 
 
 @embedding_bags.derivative
+@constant("indices", "starts")
 def _(grad, weight_info, indices, starts, mean):
     def of_weight():
         if starts is None:

@@ -6,7 +6,7 @@ differentiated (create_graph) it is made of ordinary operators instead.
 
 import cresset
 
-from .registry import batch, flat, function, onnx, operator, placement
+from .registry import batch, constant, flat, function, onnx, operator, placement
 
 NONE, MEAN = 0, 1
 
@@ -31,6 +31,7 @@ def _shares(grad, input, target, weight, reduction, ignore_index, total_weight):
 
 
 @_nll_loss.derivative
+@constant("target", "weight")
 @flat
 def _(grad, input, target, weight, reduction, ignore_index, total_weight):
     if not cresset.is_grad_enabled():
@@ -42,6 +43,7 @@ def _(grad, input, target, weight, reduction, ignore_index, total_weight):
 
 
 @_cross_entropy.derivative
+@constant("target", "weight")
 def _(grad, input, target, weight, reduction, ignore_index, label_smoothing, total_weight, statistics):
     """With p = softmax(x), class t, weights w and smoothing e of C classes: dx = ((1 - e) w_t + e sum(w) / C) p, less
     e w / C, and less (1 - e) w_t in the place of t."""

@@ -3,7 +3,7 @@ is made."""
 
 import cresset
 
-from .registry import batch, operator
+from .registry import batch, constant, operator
 
 _multi_margin_loss = operator(
     "_multi_margin_loss",
@@ -17,6 +17,7 @@ _multi_margin_loss = operator(
 
 
 @_multi_margin_loss.derivative
+@constant("target", "weight")
 def _(grad, input, target, p, margin, weight):
     """Each other class within the margin gets the slope, and the target the sum of all slopes less."""
     if not cresset.is_grad_enabled():

@@ -11,7 +11,7 @@ import cresset
 
 from .. import _native
 from .metadata import suggested_format
-from .registry import batch, function, onnx, operator, placement
+from .registry import batch, constant, function, onnx, operator, placement
 
 # --- what all normalizations share ---
 
@@ -178,6 +178,7 @@ native_batch_norm = operator(
 
 
 @native_batch_norm.derivative
+@constant("running_mean", "running_var")
 def _(grad, input, weight, running_mean, running_var, training, mean, rstd, eps):
     shape = (1, -1) + (1,) * (input.ndim - 2)
     others = (0, *range(2, input.ndim))

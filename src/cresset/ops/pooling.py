@@ -8,7 +8,7 @@ from .._native import name_node
 from .autocast import autocast
 from .dimensions import integers, is_integer, spread
 from .metadata import in_plain_order
-from .registry import batch, flat, function, onnx, operator, placement
+from .registry import batch, constant, flat, function, onnx, operator, placement
 
 # ---------------------------------------------------------------- derivatives
 
@@ -43,6 +43,7 @@ def _differentiate_max(name, rank):
 
         @op.derivative
         @flat
+        @constant("random_samples")
         def _(grads, input_info, indices):
             if adaptive:
                 _refuse_empty_windows(name, grads[0])
@@ -108,6 +109,7 @@ def _(grad, indices, rank):
 
 
 @_max_unpool.derivative
+@constant("indices")
 def _(grad, indices, rank):
     yield lambda: _at(grad, indices, rank)
 

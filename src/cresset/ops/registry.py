@@ -101,6 +101,18 @@ def kept_for(**arguments):
     return note
 
 
+def constant(*arguments):
+    """Decorator of a derivative: these arguments (an index, a mask) have no gradient. The node does not list them, and
+    the derivative yields nothing for them.
+    """
+
+    def note(derivative):
+        derivative.constants = frozenset(arguments)
+        return derivative
+
+    return note
+
+
 def flat(derivative):
     """Decorator of a derivative: the one by the first argument does not change with it. A gradient that is itself
     recorded leads to the argument all the same, by a slope of zero, as PyTorch's does; see `Pointwise.derivative`.

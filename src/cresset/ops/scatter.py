@@ -4,7 +4,7 @@ import cresset
 
 from .histogram import _without_derivative
 from .indexing import Indices, batch_along_indices
-from .registry import batch, kept_for, onnx, operator, placement
+from .registry import batch, constant, kept_for, onnx, operator, placement
 
 
 class Writer:
@@ -18,6 +18,7 @@ class Writer:
             self.forms[1].operator.__doc__ = f"In-place form of `{name}`."
 
     def derivative(self, function):
+        constant("index", "indices", "mask")(function)
         for form in self.forms:
             form.derivative(function)
         return function
@@ -44,7 +45,6 @@ scatter_value = Writer("scatter.value")
 @scatter.derivative
 def _(grad, dim, index, src_info):
     yield lambda: grad.scatter(dim, index, 0)
-    yield None
     yield lambda: _as_source(grad.gather(dim, index), src_info)
 
 
@@ -73,7 +73,6 @@ scatter_add = Writer("scatter_add", """`input` with elements of `src` added alon
 @kept_for(index="src")
 def _(grad, dim, index, src_info):
     yield lambda: grad
-    yield None
     yield lambda: _as_source(grad.gather(dim, index), src_info)
 
 
@@ -94,7 +93,6 @@ scatter_reduce = Writer("scatter_reduce", """`input` reduced with the elements o
 def _(grad, input, dim, index, src, reduce, include_self, output):
     parts = _Reduction(grad, input, dim, index, src, reduce, include_self, output)
     yield parts.grad_of_input
-    yield None
     yield parts.grad_of_source
 
 
@@ -202,7 +200,6 @@ def _(grad, dim, index, source_info, alpha):
         return slices if alpha == 1 else slices * alpha
 
     yield lambda: grad
-    yield None
     yield back
 
 
@@ -217,7 +214,6 @@ index_copy = Writer("index_copy", """`input` with the slices of `source` in plac
 @index_copy.derivative
 def _(grad, dim, index, source_info):
     yield lambda: grad.index_fill(dim, index, 0)
-    yield None
     yield lambda: grad.index_select(dim, index).reshape(source_info.shape)
 
 
@@ -237,7 +233,6 @@ def _(grad, dim, index):
 @index_fill_tensor.derivative
 def _(grad, dim, index):
     yield lambda: grad.index_fill(dim, index, 0)
-    yield None
     yield lambda: grad.index_select(dim, index.unique()).sum()
 
 
@@ -261,7 +256,6 @@ def _(grad, input, dim, index, source, reduce, include_self, output):
         whole = index.reshape([-1 if d == dim % source.ndim else 1 for d in range(source.ndim)]).expand(source.shape)
     parts = _Reduction(grad, input, dim, whole.reshape(source.shape), source, reduce, include_self, output)
     yield parts.grad_of_input
-    yield None
     yield parts.grad_of_source
 
 
@@ -283,7 +277,6 @@ def _(grad, mask):
 @masked_fill_tensor.derivative
 def _(grad, mask):
     yield lambda: grad.masked_fill(mask, 0)
-    yield None
     yield lambda: cresset.where(mask, grad, 0).sum()
 
 
@@ -308,7 +301,6 @@ def _(grad, mask, source_info):
         )
 
     yield lambda: grad.masked_fill(mask, 0)
-    yield None
     yield back
 
 
@@ -329,7 +321,6 @@ put = Writer("put", """`input` with elements of `source` at the places that `ind
 @put.derivative
 def _(grad, index, source_info, accumulate):
     yield lambda: grad if accumulate else grad.put(index, grad.new_zeros(index.shape))
-    yield None
     yield lambda: grad.take(index).reshape(source_info.shape)
 
 
@@ -349,7 +340,6 @@ _index = operator("index")
 @index_put.derivative
 def _(grad, indices, accumulate):
     yield lambda: grad if accumulate else grad.index_put(indices, grad.new_zeros(()))
-    yield None
     yield lambda: _index(grad, indices)
 
 

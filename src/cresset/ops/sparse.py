@@ -7,7 +7,7 @@ derivatives.
 
 import cresset
 
-from .registry import operator
+from .registry import constant, operator
 
 product = operator("sparse_product", """The product of a sparse matrix, given by its rows, and a dense one.""")
 sampled_product = operator(
@@ -39,9 +39,8 @@ def transposed(crow, col, columns):
 
 
 @product.derivative
+@constant("crow", "col")
 def _(grad, crow, col, values, dense):
-    yield None
-    yield None
     yield lambda: sampled_product(crow, col, grad, dense.conj())
 
     def of_dense():
@@ -52,9 +51,8 @@ def _(grad, crow, col, values, dense):
 
 
 @sampled_product.derivative
+@constant("crow", "col")
 def _(grad, crow, col, left, right):
-    yield None
-    yield None
     yield lambda: product(crow, col, grad, right.conj())
 
     def of_right():

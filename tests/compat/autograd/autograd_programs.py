@@ -48,11 +48,10 @@ def leaf(lib, values, **options):
 
 
 def names(node, depth=4):
-    """The names of the nodes behind, as nested lists. Where a number was an operand, PyTorch may have no edge at
-    all."""
-    if depth == 0:
+    """The names of the nodes behind, as nested lists."""
+    if depth == 0 or node is None:
         return None
-    return [node.name(), [names(behind, depth - 1) for behind, _ in node.next_functions if behind is not None]]
+    return [node.name(), [names(behind, depth - 1) for behind, _ in node.next_functions]]
 
 
 def cube(lib):
