@@ -508,11 +508,17 @@ void infer_complex(Call& c) {
   if (c.target && c.target->dtype() != to_complex(real.dtype()))
     fail(c.op.name(), ": Expected object of scalar type ", facts(to_complex(real.dtype())).legacy,
          " but got scalar type ", facts(c.target->dtype()).legacy, " for argument 'out'");
-  c.promise(broadcast("complex", real.sizes(), imag.sizes()), to_complex(real.dtype()), real.device());
+  const Dims sizes = broadcast("complex", real.sizes(), imag.sizes());
+  const Dims operands[] = {expanded_strides("complex", real, sizes), expanded_strides("complex", imag, sizes)};
+  c.promise({sizes, result_strides(sizes, operands), to_complex(real.dtype()), real.device()});
 }
-// An operand with the shape of the result, contiguous.
+// An operand with the shape of the result, and its elements in the result's order, one after another.
 Tensor laid_out_as(const Tensor& out, const Tensor& t) {
-  return contiguous(view_of(t, out.sizes(), expanded_strides("complex", t, out.sizes()), t.offset()));
+  const Tensor shown = view_of(t, out.sizes(), expanded_strides("complex", t, out.sizes()), t.offset());
+  if (shown.strides() == out.strides()) return shown;
+  const Tensor copy = empty(TensorInfo{out.sizes(), out.strides(), t.dtype(), t.device()});
+  copy_into(copy, shown);
+  return copy;
 }
 
 template <class T>

@@ -113,12 +113,14 @@ void infer_cumulative(Call& c) {
   check(!c.op.inplace || !c.has(2) || c.dtype_or(2, t.dtype()) == t.dtype(), "Bad in-place call: input tensor dtype ",
         name_of(t.dtype()), " and output tensor dtype ", name_of(c.dtype_or(2, t.dtype())), " should match");
   const Dtype dtype = dtype_wanted(c, 2, c.op.inplace || is_differentiable(t.dtype()) ? t.dtype() : Dtype::i64);
-  check_implemented(dtype != Dtype::b8, '"', c.op.functional ? c.op.functional->name() : c.op.name(),
+  const bool is_copy = t.dim() == 0 || t.numel() == 0;  // one number, or none, is its own sum, also as a bool
+  check_implemented(dtype != Dtype::b8 || is_copy, '"', c.op.functional ? c.op.functional->name() : c.op.name(),
                     "_out_cpu\" not implemented for 'Bool'");
   c.promise(t.sizes(), dtype, t.device());
 }
 template <template <class> class Op>
 void run_cumulative(Call& c) {
+  if (c.out().dtype() == Dtype::b8) return copy_into(c.out(), c.tensor(0));
   visit_sum(c.out().dtype(), c.op.name().c_str(),
             [&]<class T>() { scan<Op<T>, T>(c.tensor(0), c.integer(1), c.out()); });
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "dispatch/overlap.h"
 #include "dispatch/registration.h"
 #include "ops/indexed_walk.h"
 #include "ops/scatter.h"
@@ -343,6 +344,7 @@ void write_index_reduce(const Call& c, const Tensor& target) {
 void infer_index_copy(Call& c) {
   const Tensor input = c.tensor(0), index = c.tensor(2), source = c.tensor(3);
   const int64_t dim = wrap_dim(c.integer(1), input.dim());
+  if (c.op.mutates) check_no_internal_overlap("index_copy_", input);  // before the sizes, as in PyTorch
   c.promise_like(input);
   check_index(index.dim() <= 1, "index_copy_(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
   check(index.dtype() == Dtype::i64, "index_copy_(): Expected a long tensor for index, but got ",
