@@ -226,7 +226,8 @@ def circumstances(libraries, steps, why, operands):
     pushed = [LINEARIZED.sub(r"t.func.jvp(\1, (\2,), (\3,))[1]", step) for step in steps]
     if pushed != steps and agrees_or_is_known(libraries, steps, pushed, operands):
         return AS_PUSHED
-    if GRADIENT.search(steps[-1]) and re.match(rf"\S+: \S+ instead of \S+ at |only cresset .*{IN_PLACE}", why):
+    apart = rf"\S+: \S+ instead of \S+ at |only cresset .*{IN_PLACE}|only torch (said|raised RuntimeError: {AGAIN})"
+    if GRADIENT.search(steps[-1]) and re.match(apart, why):
         theirs = with_each_alone(steps)
         if theirs != steps and agrees(libraries, steps, theirs, answered=False):
             return AS_ALONE

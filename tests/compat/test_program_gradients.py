@@ -1,0 +1,45 @@
+"""What random programs (fuzz/programs.py) once found about gradients, hooks and strides, each as short as it can be:
+the same on both libraries, step by step. test_program_findings.py has the others.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).with_name("fuzz")))
+from found import assert_runs_as_in_pytorch  # noqa: E402
+
+PROGRAMS = {
+    "one number, or none, is its own sum, also as a bool": [
+        "v0 = t.tensor([True, False])",
+        "v0.select(-1, 0).cumsum_(0)",
+        "v0[1].cumprod_(-1)",
+        "v1 = t.zeros((2, 0), dtype=t.bool).cumsum_(1)",
+        "v2 = t.cumsum(t.tensor(0.5), 0, dtype=t.bool)",
+        "v0.cumsum_(0)",
+        "v3 = t.cumprod(v0, 0, dtype=t.bool)",
+    ],
+    "elements that overlap are refused before the sizes of what is copied to them": [
+        "v0 = t.zeros((4, 3)).expand((2, 4, 3))",
+        "v0.index_copy_(-1, t.tensor(0), v0)",
+        "v1 = t.index_copy(v0, 0, t.tensor([1]), t.ones((1, 4, 3)))",
+    ],
+    "complex numbers lie as their parts": [
+        "v0 = values((2, 3, 2, 4), 'float32', 3).permute(2, 0, 3, 1)",
+        "v1 = t.complex(v0, v0)",
+        "v2 = t.complex(v0, v0.contiguous())",
+        "v3 = t.polar(v0, t.ones(()).expand(3))",
+        "v4 = t.complex(v0[..., ::2], v0[..., :1])",
+        "t.complex(v0, v0 * 2, out=v1)",
+        "t.polar(v0, v0 * 2, out=v1[:1])",
+        "v5 = t.complex(t.ones(3).expand(2, 3), t.ones(2, 1))",
+        "v6 = t.complex(v0.double()[:, :, :, :0], v0.double()[..., :0])",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_runs_as_in_pytorch(name):
+    assert_runs_as_in_pytorch(PROGRAMS[name])
