@@ -165,8 +165,8 @@ class OperatorNode : public Node {
   Scalar pointwise_numbers[kMaxPointwiseInputs];
   uint8_t is_number = 0;  // bit i: input i was a Python number
   ScalarAttribute attributes[kMaxPointwiseInputs];
-  // Edges of each tensor parameter: one, or the length of a list. None for what the derivative says is constant, and for
-  // a number that PyTorch's node does not list either.
+  // Edges of each tensor parameter: one, or the length of a list. None for what the derivative says is constant, and
+  // for a number that PyTorch's node does not list either.
   SmallVector<int, 3> edge_counts;
   bool released = false;
 

@@ -71,6 +71,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
           "mutating directly with `.data` under vmap transform is not allowed: a sample has no memory of its own");
     check(is_differentiable(v->dtype) || !requires_grad(Tensor(t)),
           "data set to a tensor that requires gradients must be floating point or complex dtype");
+    const bool has_another_dtype = t->dtype != v->dtype;
     // The version goes on: saved values of this tensor are no longer what they were.
     t->storage = v->storage;
     t->sizes = v->sizes;
@@ -79,6 +80,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     t->dtype = v->dtype;
     t->update_numel_and_contiguity();
     if (AutogradState* s = state_of(t); s && s->accumulator) s->accumulator->results[0] = gradient_info(Tensor(t));
+    if (has_another_dtype) forget_accumulator(Tensor(t));  // as PyTorch's: what was recorded leads to the tensor it was
   });
 }
 int set_backward_hooks(PyObject* self, PyObject* value, void*) {

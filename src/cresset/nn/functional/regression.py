@@ -53,8 +53,9 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     if input.shape != target.shape:
         input, target = _broadcast_with_warning(input, target)
     reduction = resolve(reduction, size_average, reduce)
-    real = input.is_floating_point() and target.is_floating_point()
-    loss = cresset.l1_elementwise(input, target) if real else (input - target).abs()
+    # One operator keeps both for backward, which the difference need not.
+    fits = all(x.is_floating_point() and not x.is_inference() for x in (input, target))
+    loss = cresset.l1_elementwise(input, target) if fits else (input - target).abs()
     if weight is None:
         return reduce_loss(loss, reduction)
     _check_weight(input, weight)
