@@ -71,7 +71,7 @@ GIVEN = re.compile(r"(v\d+)(?: = t[.].*\))?(?:[.]set_\(|[.]data = )|\bm\d+[.](?:
 HOOKED = re.compile(r"[.]register_\w*hook\(")
 OVER_NOTHING = re.compile(r"[.](std|var)(_mean)?\((v\d+, )?\(\)")
 LINEARIZED = re.compile(r"t[.]func[.]linearize\((lambda x: [^,]+), (v\d+)\)\[1\]\((t[.]ones_like\(v\d+\))\)")
-COMPARED = re.compile(r" ([<>]=?|[!=]=) |[.](eq|ne|lt|le|gt|ge|greater|less)(_equal)?_?\(")
+COMPARED = re.compile(r" ([<>]=?|[!=]=) |[.]((eq|ne|lt|le|gt|ge|greater|less)(_equal)?|clamp)_?\(")
 VARIABLE = r"\bv\d+\b"
 SIZES = re.compile(r"\b(?:values|zeros|ones|full|rand|randn)\(\([\d, ]*\)|\beye\(0,")
 REASONS = [

@@ -229,20 +229,25 @@ def widened(t):
 
 
 def comparing_widely(t):
-    """A block in which PyTorch compares integers as int64, so that no number wraps round in a narrower dtype."""
+    """A block in which PyTorch compares integers as int64, also with bounds, so that no number wraps round in a
+    narrower dtype.
+    """
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_map_only
 
     class ComparingWidely(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             name, in_place = re.fullmatch(r"(\w+?)(_?)", function.overloadpacket.__name__).groups()
-            if name not in ("eq", "ne", "lt", "le", "gt", "ge"):
+            if name not in ("eq", "ne", "lt", "le", "gt", "ge", "clamp"):
                 return function(*args, **(kwargs or {}))
             is_whole = lambda x: not (x.is_floating_point() or x.is_complex())  # noqa: E731
-            given = tree_map_only(t.Tensor, lambda x: x.to(t.int64) if is_whole(x) else x, args)
+            given, named = tree_map_only(
+                t.Tensor, lambda x: x.to(t.int64) if is_whole(x) else x, (args, kwargs or {})
+            )
             if in_place:
-                return args[0].copy_(getattr(t, name)(*given))
-            return function(*given, **(kwargs or {}))
+                return args[0].copy_(getattr(t, name)(*given, **named))
+            kind = function(*args, **(kwargs or {})).dtype
+            return function(*given, **named).to(kind)
 
     return ComparingWidely()
 

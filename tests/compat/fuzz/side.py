@@ -59,6 +59,11 @@ class Side:
                 found[f"{name}.grad"] = value.grad
         return found
 
+    def optimized(self):
+        """The parameters of optimizers, which may have no name of their own."""
+        found = [x for name, x in self.names.items() if name[0] == "o" and ASSIGNED.match(name)]
+        return [x for one in found for group in getattr(one, "param_groups", ()) for x in group["params"]]
+
     def dtype(self, tensor):
         dtype = tensor.dtype
         if dtype not in self.dtypes:
