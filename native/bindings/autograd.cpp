@@ -509,6 +509,31 @@ PyObject* check_change(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+// enter_function(tensors): see Note [Captured tensors]; what leave_function wants afterwards. `tensors` is what the
+// function is given: samples of vmap with the batches behind them.
+PyObject* enter_function(PyObject*, PyObject* given) {
+  return guarded([&]() -> PyObject* {
+    Ref births(require(PyList_New(0)));
+    const uint32_t number = ++functions_differentiated;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
+      for (Tensor t = unwrap(PyTuple_GET_ITEM(given, i)); t.defined(); t = t->batch_level() ? Tensor(t->batch) : Tensor())
+        PyList_Append(births.get(), Ref(require(Py_BuildValue("NI", wrap(t), t.storage()->root().born))).get()),
+            t.storage()->root().born = number;
+    return require(Py_BuildValue("IN", std::exchange(modes.function, number), births.release()));
+  });
+}
+PyObject* leave_function(PyObject*, PyObject* before) {
+  return guarded([&]() -> PyObject* {
+    PyObject* births;
+    if (!PyArg_ParseTuple(before, "IO!", &modes.function, &PyList_Type, &births)) raise_python();
+    for (Py_ssize_t i = PyList_GET_SIZE(births) - 1; i >= 0; --i) {  // the first counts of one that was given twice
+      PyObject* const pair = PyList_GET_ITEM(births, i);
+      unwrap(PyTuple_GET_ITEM(pair, 0)).storage()->root().born =
+          static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(pair, 1)));
+    }
+    Py_RETURN_NONE;
+  });
+}
 PyObject* bump_version(PyObject*, PyObject* self) {
   ++impl_of(self)->storage->version;
   Py_RETURN_NONE;
@@ -591,6 +616,8 @@ PyMethodDef functions[] = {
     {"become_view", become_view_py, METH_VARARGS, nullptr},
     {"check_change", check_change, METH_VARARGS,
      "check_change(who, tensor)\n\nRaise what a change of the tensor in place would, now."},
+    {"enter_function", enter_function, METH_O, nullptr},
+    {"leave_function", leave_function, METH_O, nullptr},
     {"bump_version", of_tensor<bump_version>, METH_O, nullptr},
     {"set_version", set_version, METH_VARARGS, nullptr},
     {"detach_raw", of_tensor<detach_py>, METH_O, nullptr},

@@ -18,6 +18,11 @@ struct Modes {
   int vmap_depth = 0;                                   // random operators have to know
   bool dispatching = false;                             // somebody listens to every call: see `dispatcher`
   bool dispatch_disabled = false;                       // no class of tensors is asked
+  // Note [Captured tensors]
+  // A function that a derivative of `func` is taken of must not write to what it has not made and was not given: the
+  // write would be recorded for one derivative, and stay. Functions are counted; a storage knows how many there were
+  // when it was made, or given to one. What is older than the function that runs is captured.
+  uint32_t function = 0;  // the number of the one that runs; 0: none
 };
 extern thread_local Modes modes;
 

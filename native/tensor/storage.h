@@ -16,6 +16,9 @@ struct CodePosition {
 
 struct PrivateLayout;  // see Note [Private layout] in tensor/private_layout.h
 
+// How many functions derivatives of `func` have been taken of; see Note [Captured tensors] in dispatch/call.h.
+inline std::atomic<uint32_t> functions_differentiated{0};
+
 class Storage : public RefCounted {
  public:
   char* data = nullptr;   // as the bytes lie; who reads them as a tensor asks for plain()
@@ -24,6 +27,7 @@ class Storage : public RefCounted {
   uint32_t version = 0;
   Device device;
   bool pinned = false, shared = false, read_only = false;
+  uint32_t born = functions_differentiated.load(std::memory_order_relaxed);
   CodePosition changed_at;  // the last in-place change
   std::atomic<PrivateLayout*> layout =
       nullptr;  // owned; null: the bytes lie as the tensors' strides say, and there are as many as ever

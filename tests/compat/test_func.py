@@ -181,6 +181,84 @@ def test_programs_agree(name):
     assert close(expected, found), (expected, found)
 
 
+# Derivatives of a function, and what it changes in place: something that it has captured, made or been given.
+DERIVATIVES = {
+    "grad": lambda f, function, v: f.grad(lambda x: function(x).sum())(v),
+    "grad_and_value": lambda f, function, v: f.grad_and_value(lambda x: function(x).sum())(v),
+    "vjp": lambda f, function, v: f.vjp(function, v)[0],
+    "jvp": lambda f, function, v: f.jvp(function, (v,), (v,)),
+    "jacrev": lambda f, function, v: f.jacrev(function)(v),
+    "jacfwd": lambda f, function, v: f.jacfwd(function)(v),
+    "hessian": lambda f, function, v: f.hessian(lambda x: function(x).sum())(v),
+    "vmap of grad": lambda f, function, v: f.vmap(f.grad(lambda x: function(x).sum()))(v[None]),
+    "grad of vmap": lambda f, function, v: f.grad(lambda x: f.vmap(function)(x).sum())(v[None]),
+    "grad of grad": lambda f, function, v: f.grad(lambda x: f.grad(lambda y: function(y).sum())(x).sum())(v),
+}
+CHANGES = {
+    "arithmetic": lambda t, c: c.mul_(2),
+    "a view": lambda t, c: c[:1].add_(1),
+    "an element": lambda t, c: c.__setitem__(0, 5.0),
+    "a mask": lambda t, c: c.__setitem__(c > 0, 5.0),
+    "a copy": lambda t, c: c.copy_(t.ones(3)),
+    "random": lambda t, c: c.bernoulli_(),
+    "data": lambda t, c: c.data.zero_(),
+    "out=": lambda t, c: t.add(t.ones(3), 1, out=c),
+    "what it has made": lambda t, c: t.zeros(3).add_(c),
+    "a clone": lambda t, c: c.clone().mul_(2),
+}
+
+
+@pytest.mark.parametrize("derivative", DERIVATIVES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_function_changes_what_it_has_captured(derivative, change):
+    def program(t, f):
+        captured = t.ones(3)
+
+        def function(v):
+            CHANGES[change](t, captured)
+            return v * v
+
+        return DERIVATIVES[derivative](f, function, x(t, 3)), captured
+
+    expected, found = outcome(program, torch), outcome(program, cresset)
+    assert close(expected, found), (expected, found)
+
+
+GIVEN = {
+    "an argument beside": lambda f, c, v: f.grad(lambda x, y: (y.mul_(2) * x).sum())(v, c),
+    "a named argument": lambda f, c, v: f.grad(lambda x, y: (y.mul_(2) * x).sum())(v, y=c),
+    "a structure": lambda f, c, v: f.grad(lambda x, y: (y["y"][0].mul_(2) * x).sum())(v, {"y": [c]}),
+    "a view of it": lambda f, c, v: f.grad(lambda x, y: (y[1:].mul_(2) * x[1:]).sum())(v, c),
+    "after another derivative": lambda f, c, v: f.grad(lambda x, y: _after_another(f, x, y))(v, c),
+    "captured by an inner one": lambda f, c, v: f.grad(lambda x, y: f.grad(lambda z: (y.mul_(2) * z).sum())(x).sum())(
+        v, c
+    ),
+    "made by the outer one": lambda f, c, v: f.grad(lambda x: _made_outside(f, x))(v),
+    "once again outside": lambda f, c, v: (f.grad(lambda x, y: (x * y).sum())(v, c), c.mul_(3)),
+    "samples": lambda f, c, v: f.vmap(f.grad(lambda x, y: (y.mul_(2) * x).sum()))(v, c),
+}
+
+
+def _after_another(f, x, y):
+    f.grad(lambda z: (z * z).sum())(x)
+    return (y.mul_(2) * x).sum()
+
+
+def _made_outside(f, x):
+    made = x.clone()
+    return f.grad(lambda z: (made.mul_(2) * z).sum())(x).sum()
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_function_changes_what_it_was_given(name):
+    def program(t, f):
+        given = t.ones(3)
+        return GIVEN[name](f, given, x(t, 3)), given
+
+    expected, found = outcome(program, torch), outcome(program, cresset)
+    assert close(expected, found), (expected, found)
+
+
 # An operator, shapes of its arguments. Each is run for every sample at once, on every choice of arguments that have
 # samples, and in a loop.
 WALK = {

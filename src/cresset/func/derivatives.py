@@ -5,6 +5,7 @@ the innermost vmap (see batching.py), so that what happens to them belongs to th
 nobody outside can differentiate is cut from the graph.
 """
 
+import contextlib
 import functools
 import threading
 
@@ -25,6 +26,19 @@ class _Running(threading.local):
 
 
 _running = _Running()
+
+
+@contextlib.contextmanager
+def refusing_writes(*given):
+    """A block in which a function runs that a derivative is taken of: what it has not made, and was not given, is not
+    changed in place.
+    """
+    tensors = tuple(x for x in tree_leaves(given) if isinstance(x, Tensor) and not hasattr(type(x), "_recorded"))
+    before = _native.enter_function(tensors)
+    try:
+        yield
+    finally:
+        _native.leave_function(before)
 
 
 def inside_a_transform():
@@ -64,7 +78,9 @@ def grad_and_value(func, argnums=0, has_aux=False):
     def gradient(*args, **kwargs):
         with Reverse() as reverse:
             args, chosen = reverse.tracked_arguments(args, argnums)
-            output, aux = split_aux(func(*args, **kwargs), has_aux, "grad_and_value(f)(*args)")
+            with refusing_writes(args, kwargs):
+                result = func(*args, **kwargs)
+            output, aux = split_aux(result, has_aux, "grad_and_value(f)(*args)")
             if not isinstance(output, Tensor):
                 raise RuntimeError(
                     f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
@@ -101,7 +117,9 @@ def vjp(func, *primals, has_aux=False):
 def _vjp(func, primals, has_aux, argnums=None):
     with Reverse() as reverse:
         args, chosen = reverse.tracked_arguments(primals, tuple(range(len(primals))) if argnums is None else argnums)
-        output, aux = split_aux(func(*args), has_aux, "vjp(f, *primals)")
+        with refusing_writes(args):
+            result = func(*args)
+        output, aux = split_aux(result, has_aux, "vjp(f, *primals)")
         outputs, out_spec = flat_tensors(output, "vjp(f, *primals)")
         released, aux = reverse.released((output, aux))
     leaves, in_spec = tree_flatten(chosen)
@@ -340,7 +358,9 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
         args = list(primals)
         for place, dual in zip(places, duals, strict=True):
             args[place] = dual
-        output, aux = split_aux(func(*args), has_aux, who)
+        with refusing_writes(args, flat_tangents):
+            result = func(*args)
+        output, aux = split_aux(result, has_aux, who)
         outputs, out_spec = flat_tensors(output, who)
         pairs = [forward_ad.unpack_dual(item) for item in outputs]
         if strict and any(pair.tangent is None for pair in pairs):
