@@ -226,8 +226,8 @@ void check_kept(Call& c) {
 // Note [Captured tensors]. Only what is written in place counts, as in PyTorch.
 void check_not_captured(const Call& c, const Tensor& target) {
   if (c.given_out || target->level == kDispatched) return;
-  check(target.storage()->root().born >= modes.function, "During a grad (vjp, jvp, grad, etc) transform, ",
-        c.op.name(), " would mutate a captured Tensor: the function changes in place what it has not made. Give it to ",
+  check(target.storage()->root().born >= modes.function, "During a grad (vjp, jvp, grad, etc) transform, ", c.op.name(),
+        " would mutate a captured Tensor: the function changes in place what it has not made. Give it to ",
         "the function as an argument, or change a clone of it.");
 }
 

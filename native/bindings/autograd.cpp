@@ -516,7 +516,8 @@ PyObject* enter_function(PyObject*, PyObject* given) {
     Ref births(require(PyList_New(0)));
     const uint32_t number = ++functions_differentiated;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
-      for (Tensor t = unwrap(PyTuple_GET_ITEM(given, i)); t.defined(); t = t->batch_level() ? Tensor(t->batch) : Tensor())
+      for (Tensor t = unwrap(PyTuple_GET_ITEM(given, i)); t.defined();
+           t = t->batch_level() ? Tensor(t->batch) : Tensor())
         PyList_Append(births.get(), Ref(require(Py_BuildValue("NI", wrap(t), t.storage()->root().born))).get()),
             t.storage()->root().born = number;
     return require(Py_BuildValue("IN", std::exchange(modes.function, number), births.release()));

@@ -234,6 +234,10 @@ GIVEN = {
         v, c
     ),
     "made by the outer one": lambda f, c, v: f.grad(lambda x: _made_outside(f, x))(v),
+    "captured as well": lambda f, c, v: f.grad(lambda x: (c.mul_(2) * x).sum())(c),
+    "the argument": lambda f, c, v: f.vjp(lambda x: x.mul_(2), c)[0],
+    "the argument of a forward derivative": lambda f, c, v: f.jvp(lambda x: x.mul_(2), (c,), (v,)),
+    "the argument of two": lambda f, c, v: f.grad(lambda x: f.grad(lambda y: y.mul_(2).sum())(x).sum())(c),
     "once again outside": lambda f, c, v: (f.grad(lambda x, y: (x * y).sum())(v, c), c.mul_(3)),
     "samples": lambda f, c, v: f.vmap(f.grad(lambda x, y: (y.mul_(2) * x).sum()))(v, c),
 }

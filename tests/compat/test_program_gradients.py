@@ -37,6 +37,25 @@ PROGRAMS = {
         "v5 = t.complex(t.ones(3).expand(2, 3), t.ones(2, 1))",
         "v6 = t.complex(v0.double()[:, :, :, :0], v0.double()[..., :0])",
     ],
+    "a leaf that gets another dtype is another one to what was recorded": [
+        "v0 = t.ones(2, dtype=t.float64).requires_grad_()",
+        "v1 = v0 * 2",
+        "v0.data = t.ones(2)",
+        "v2 = t.autograd.grad(v1.sum(), v0)[0]",
+        "v3 = t.autograd.grad((v1 * v0).sum(), v0)[0]",
+        "v4 = v0 * 3",
+        "v0.data = t.zeros(2)",
+        "v5 = t.autograd.grad(v4.sum(), v0)[0]",
+    ],
+    "the absolute difference keeps neither of its operands": [
+        "with t.inference_mode(): v0 = t.arange(4.0)",
+        "v1 = t.ones(4).requires_grad_()",
+        *(
+            line
+            for call in ("F.l1_loss(v0, v1)", "F.l1_loss(v1, v0, reduction='none')", "F.mse_loss(v0, v1)")
+            for line in (f"v2 = {call}", "v2.sum().backward()")
+        ),
+    ],
 }
 
 

@@ -78,7 +78,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     def gradient(*args, **kwargs):
         with Reverse() as reverse:
             args, chosen = reverse.tracked_arguments(args, argnums)
-            with refusing_writes(args, kwargs):
+            with refusing_writes(reverse.beside, kwargs):
                 result = func(*args, **kwargs)
             output, aux = split_aux(result, has_aux, "grad_and_value(f)(*args)")
             if not isinstance(output, Tensor):
@@ -117,7 +117,7 @@ def vjp(func, *primals, has_aux=False):
 def _vjp(func, primals, has_aux, argnums=None):
     with Reverse() as reverse:
         args, chosen = reverse.tracked_arguments(primals, tuple(range(len(primals))) if argnums is None else argnums)
-        with refusing_writes(args):
+        with refusing_writes(reverse.beside):
             result = func(*args)
         output, aux = split_aux(result, has_aux, "vjp(f, *primals)")
         outputs, out_spec = flat_tensors(output, "vjp(f, *primals)")
@@ -152,6 +152,7 @@ class Reverse:
 
     def __init__(self, leaves=()):
         self.leaves = list(leaves)  # fresh tensors without a history
+        self.beside = []  # the arguments that are not differentiated
         self.classed = {}  # arguments by the fresh tensors in their place, which have no class of their own
 
     def __enter__(self):
@@ -179,6 +180,7 @@ class Reverse:
         args = list(args)
         for place in places:
             args[place] = tree_map(self.tracked, args[place])
+        self.beside = [arg for place, arg in enumerate(args) if place not in places]
         return args, args[places[0]] if isinstance(argnums, int) else tuple(args[place] for place in places)
 
     def tracked(self, tensor):

@@ -241,9 +241,7 @@ def comparing_widely(t):
             if name not in ("eq", "ne", "lt", "le", "gt", "ge", "clamp"):
                 return function(*args, **(kwargs or {}))
             is_whole = lambda x: not (x.is_floating_point() or x.is_complex())  # noqa: E731
-            given, named = tree_map_only(
-                t.Tensor, lambda x: x.to(t.int64) if is_whole(x) else x, (args, kwargs or {})
-            )
+            given, named = tree_map_only(t.Tensor, lambda x: x.to(t.int64) if is_whole(x) else x, (args, kwargs or {}))
             if in_place:
                 return args[0].copy_(getattr(t, name)(*given, **named))
             kind = function(*args, **(kwargs or {})).dtype

@@ -285,8 +285,11 @@ def transforms(m):
     name = m.floating()
     if not name:
         return None
+    other = m.floating()
     return m.pick(
         m.result(f"t.func.grad(lambda x: (x * x).sum())({name})"),
+        m.result(f"t.func.grad(lambda x: ({other}.mul_(2), (x * x).sum())[1])({name})"),
+        m.result(f"t.func.grad(lambda x, y: (y.mul_(2), (x * x).sum())[1])({name}, {other})"),
         m.result(f"t.func.vmap(lambda x: x.sum())({name})"),
         m.result(f"t.func.vmap(lambda x: x * 2 + 1)({name})"),
         m.result(f"t.func.jvp(lambda x: x * x, ({name},), ({name},))[1]"),
