@@ -47,6 +47,12 @@ PROGRAMS = {
         "v0.data = t.zeros(2)",
         "v5 = t.autograd.grad(v4.sum(), v0)[0]",
     ],
+    "the order of the dimensions of images that lie in both orders": [
+        f"say([t.empty_strided({sizes}, x).dim_order() for x in ({strides}, {other})])"
+        for sizes, strides, other in (((0, 1, 1, 1), (1, 1, 1, 1), (1, 0, 0, 0)),
+            ((1, 2, 1, 1), (2, 1, 2, 2), (2, 1, 1, 1)), ((1, 1, 0, 1, 1), (1, 1, 1, 1, 1), (1, 1, 2, 1, 1)),
+            ((2, 3, 1, 1), (3, 1, 3, 3), (3, 1, 1, 1)), ((1, 3, 2, 1, 1), (6, 1, 3, 1, 6), (6, 1, 3, 3, 3)))
+    ],
     "the absolute difference keeps neither of its operands": [
         "with t.inference_mode(): v0 = t.arange(4.0)",
         "v1 = t.ones(4).requires_grad_()",

@@ -490,12 +490,9 @@ def dim_order(self, ambiguity_check=False):
                 "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats: "
                 f"sizes {tuple(self.shape)}, strides {self.stride()}"
             )
-    if self.is_contiguous():
-        return tuple(range(self.dim()))
-    if self.dim() in (4, 5) and self.is_contiguous(
-        memory_format=_native.channels_last if self.dim() == 4 else _native.channels_last_3d
-    ):
-        return (0, *range(2, self.dim()), 1)
+    channels_last = self.dim() == 4 and self.is_contiguous(memory_format=_native.channels_last)
+    if self.is_contiguous() != channels_last:  # where images fit both, the strides decide
+        return (0, 2, 3, 1) if channels_last else tuple(range(self.dim()))
 
     def outside(a, b):
         """1 when dimension a lies outside of b in memory, -1 when inside, 0 when it cannot be told."""
