@@ -204,7 +204,7 @@ KNOWN = [
         "PyTorch sorts shared elements in place"),
     (r"backward\(", r"^only cresset said \('h\d+', \((True|False), (True|False)\)\)", r"is_leaf",
         "hooks of several gradients where a leaf itself is the root"),
-    (r"backward\(v\d+", r"^(\S+[.]grad shares the memory of \S+[.]grad instead of v\d+(; |$))+$", r"requires_grad",
+    (r"backward\(v\d+", r"^(\S+[.]grad shares the memory of \S+[.]grad instead of v\d+(; |$))+(sizes of a recorded tensor were changed)?$", r"requires_grad",
         "a gradient that is given is copied; PyTorch keeps it, also where it is the leaf's own memory"),
     (r"t[.](stack|cat)\(.*out=", r"^raised TypeError instead of RuntimeError: \w+\(\): input types can't be cast", r"",
         "two things are wrong"),
