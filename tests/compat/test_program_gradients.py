@@ -53,6 +53,17 @@ PROGRAMS = {
             ((1, 2, 1, 1), (2, 1, 2, 2), (2, 1, 1, 1)), ((1, 1, 0, 1, 1), (1, 1, 1, 1, 1), (1, 1, 2, 1, 1)),
             ((2, 3, 1, 1), (3, 1, 3, 3), (3, 1, 1, 1)), ((1, 3, 2, 1, 1), (6, 1, 3, 1, 6), (6, 1, 3, 3, 3)))
     ],
+    "a quantile is the squeezed result of what picks it": [
+        "v0 = values((2, 3, 4), 'float64', 5).requires_grad_()",
+        *(
+            line
+            for call in ("t.quantile(v0, 0.25, -1)", "t.quantile(v0, 0.5)", "t.nanquantile(v0, 0.5, 1, keepdim=True)",
+                "t.quantile(v0, t.tensor([0.25, 0.5], dtype=t.float64), 0)", "t.quantile(v0[0, 0], 0.25)",
+                "t.quantile(v0, 0.25, 0, interpolation='lower')")
+            for line in (f"v1 = {call}", "v1.grad_fn.register_hook(node_hook('h1', 'say'))",
+                "say([node.name() for node, _ in v1.grad_fn.next_functions])", "v1.abs().sum().backward()")
+        ),
+    ],
     "the absolute difference keeps neither of its operands": [
         "with t.inference_mode(): v0 = t.arange(4.0)",
         "v1 = t.ones(4).requires_grad_()",

@@ -67,14 +67,16 @@ def _quantile(who, input, q, dim, keepdim, interpolation, skip_nan):
         raise RuntimeError(f"{who}() input tensor must be non-empty, got shape {list(input.shape)}")
     ndim = input.ndim
     if dim is None:
-        rows, kept = input.reshape(-1), (1,) * ndim
+        rows, shape = input if ndim == 1 else input.reshape(-1), (1,) * ndim if keepdim else ()
     else:
         dim = wrap_dim(dim, ndim, who)
-        rows = input.movedim(dim, -1) if ndim else input.reshape(1)
-        kept = (*input.shape[:dim], 1, *input.shape[dim + 1 :]) if ndim else ()
+        shape = (*input.shape[:dim], *[1] * (keepdim and ndim > 0), *input.shape[dim + 1 :])
+        is_last = dim == ndim - 1
+        rows = input if is_last else input.unsqueeze(-1).transpose(dim, -1) if ndim else input.reshape(1)
 
     # The place of each quantile among the sorted elements, of which nan are the last: shape (..., number of q).
-    ordered, length = rows.sort(-1).values, rows.size(-1)
+    length = rows.size(-1)
+    ordered = rows.sort(-1).values.reshape(*shape, length)
     is_nan = ordered.isnan()
     if skip_nan:
         last = (length - 1 - is_nan.sum(-1, keepdim=True)).clamp_min(0)
@@ -93,9 +95,9 @@ def _quantile(who, input, q, dim, keepdim, interpolation, skip_nan):
         weight = place - below if interpolation == "linear" else cresset.full_like(place, 0.5)
         result = ordered.gather(-1, below).lerp(ordered.gather(-1, above), weight)
 
-    shape = kept if keepdim else tuple(rows.shape[:-1])
-    result = forget_base(result.movedim(-1, 0).reshape((*q.shape, *shape)))
-    return name_node(result, "SqueezeBackward4")
+    if q.ndim:
+        result = name_node(name_node(result.unsqueeze(0), "UnsqueezeBackward1").transpose(0, -1), "TransposeBackward1")
+    return name_node(forget_base(result.squeeze(-1)), "SqueezeBackward4")
 
 
 # --- covariance ---
