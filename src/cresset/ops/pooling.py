@@ -104,10 +104,6 @@ _adaptive_avg_pool_gradient = operator("_adaptive_avg_pool_gradient", "Share eve
 
 
 @_max_pool_gradient.derivative
-def _(grad, indices, rank):
-    yield lambda: _at(grad, indices, rank)
-
-
 @_max_unpool.derivative
 @constant("indices")
 def _(grad, indices, rank):
