@@ -49,19 +49,32 @@ PROGRAMS = {
     ],
     "the order of the dimensions of images that lie in both orders": [
         f"say([t.empty_strided({sizes}, x).dim_order() for x in ({strides}, {other})])"
-        for sizes, strides, other in (((0, 1, 1, 1), (1, 1, 1, 1), (1, 0, 0, 0)),
-            ((1, 2, 1, 1), (2, 1, 2, 2), (2, 1, 1, 1)), ((1, 1, 0, 1, 1), (1, 1, 1, 1, 1), (1, 1, 2, 1, 1)),
-            ((2, 3, 1, 1), (3, 1, 3, 3), (3, 1, 1, 1)), ((1, 3, 2, 1, 1), (6, 1, 3, 1, 6), (6, 1, 3, 3, 3)))
+        for sizes, strides, other in (
+            ((0, 1, 1, 1), (1, 1, 1, 1), (1, 0, 0, 0)),
+            ((1, 2, 1, 1), (2, 1, 2, 2), (2, 1, 1, 1)),
+            ((1, 1, 0, 1, 1), (1, 1, 1, 1, 1), (1, 1, 2, 1, 1)),
+            ((2, 3, 1, 1), (3, 1, 3, 3), (3, 1, 1, 1)),
+            ((1, 3, 2, 1, 1), (6, 1, 3, 1, 6), (6, 1, 3, 3, 3)),
+        )
     ],
     "a quantile is the squeezed result of what picks it": [
         "v0 = values((2, 3, 4), 'float64', 5).requires_grad_()",
         *(
             line
-            for call in ("t.quantile(v0, 0.25, -1)", "t.quantile(v0, 0.5)", "t.nanquantile(v0, 0.5, 1, keepdim=True)",
-                "t.quantile(v0, t.tensor([0.25, 0.5], dtype=t.float64), 0)", "t.quantile(v0[0, 0], 0.25)",
-                "t.quantile(v0, 0.25, 0, interpolation='lower')")
-            for line in (f"v1 = {call}", "v1.grad_fn.register_hook(node_hook('h1', 'say'))",
-                "say([node.name() for node, _ in v1.grad_fn.next_functions])", "v1.abs().sum().backward()")
+            for call in (
+                "t.quantile(v0, 0.25, -1)",
+                "t.quantile(v0, 0.5)",
+                "t.nanquantile(v0, 0.5, 1, keepdim=True)",
+                "t.quantile(v0, t.tensor([0.25, 0.5], dtype=t.float64), 0)",
+                "t.quantile(v0[0, 0], 0.25)",
+                "t.quantile(v0, 0.25, 0, interpolation='lower')",
+            )
+            for line in (
+                f"v1 = {call}",
+                "v1.grad_fn.register_hook(node_hook('h1', 'say'))",
+                "say([node.name() for node, _ in v1.grad_fn.next_functions])",
+                "v1.abs().sum().backward()",
+            )
         ),
     ],
     "the absolute difference keeps neither of its operands": [
