@@ -5,7 +5,7 @@ import functools
 import io
 import re
 from dataclasses import dataclass
-from typing import List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
@@ -395,3 +395,123 @@ def test_pieces_of_module_lists():
     x = cresset.arange(6.0)
     given, expected = cresset.jit.script(Steps())(x), Steps()(x)
     assert cresset.equal(given[0], expected[0]) and given[1] == 3 and cresset.equal(given[2], expected[2])
+
+
+# ---- what Python's own classes and types can do
+
+
+def test_containers_and_text_have_a_truth():
+    def truths(numbers: List[int], table: Dict[int, int], text: str):
+        found = [bool(numbers), bool(table), bool(text), not numbers, not table]
+        if table:
+            found.append(True)
+        while numbers:
+            numbers.pop()
+        return found, len(numbers)
+
+    scripted = cresset.jit.script(truths)
+    assert scripted([1], {}, "a") == ([True, False, True, False, True], 0)
+    assert scripted([], {1: 2}, "") == ([False, True, False, True, False, True], 0)
+
+
+def test_isinstance_asks_for_any_list_and_refuses_bare_generics():
+    def is_list(x: Any):
+        return isinstance(x, list)
+
+    scripted = cresset.jit.script(is_list)
+    assert scripted([1]) and not scripted(1)
+
+    def bare_list(x: Any):
+        return isinstance(x, List)
+
+    def bare_dict(x: Any):
+        return isinstance(x, Dict)
+
+    with pytest.raises(RuntimeError, match="Attempted to use List without a contained type"):
+        cresset.jit.script(bare_list)
+    with pytest.raises(RuntimeError, match="Attempted to use Dict without contained types"):
+        cresset.jit.script(bare_dict)
+
+
+def test_numbers_have_no_methods_of_tensors():
+    def add(x: int):
+        return x.add(1)
+
+    with pytest.raises(RuntimeError, match="'int' object has no attribute or method 'add'"):
+        cresset.jit.script(add)
+
+
+def test_constructors_of_one_dtype():
+    def made():
+        return (
+            cresset.FloatTensor([1.0, 2.0]),
+            cresset.LongTensor([[1], [2]]),
+            cresset.BoolTensor([True]),
+            cresset.IntTensor(2, 3),
+        )
+
+    floats, longs, bools, ints = cresset.jit.script(made)()
+    assert floats.tolist() == [1.0, 2.0] and longs.tolist() == [[1], [2]] and bools.tolist() == [True]
+    assert ints.shape == (2, 3) and ints.dtype == cresset.int32
+
+
+def test_checks_are_assertions():
+    def positive(x):
+        cresset._check(bool(x.sum() > 0), message="sum is not positive")
+        cresset._check(x.dim() == 1)
+        return x
+
+    scripted = cresset.jit.script(positive)
+    assert scripted(cresset.ones(1)).item() == 1
+    with pytest.raises(cresset.jit.Error, match="sum is not positive"):
+        scripted(-cresset.ones(1))
+
+    def empty(x):
+        cresset._check()
+        return x
+
+    def twice(x):
+        cresset._check(True, cond=False)
+        return x
+
+    with pytest.raises(RuntimeError, match="expects 1 or 2 arguments"):
+        cresset.jit.script(empty)
+    with pytest.raises(RuntimeError, match="multiple values for argument 'cond'"):
+        cresset.jit.script(twice)
+
+
+class Card:
+    def __init__(self, value: int):
+        self.value = value
+
+    def __lt__(self, other: "Card") -> bool:
+        return self.value < other.value
+
+    def __eq__(self, other: "Card") -> bool:
+        return self.value == other.value
+
+    def __len__(self) -> int:
+        return self.value
+
+    def __add__(self, other: int) -> int:
+        return self.value + other
+
+    def __delitem__(self, key: int):
+        self.value = key
+
+    @classmethod
+    def dealt(cls, value: int) -> "Card":
+        return cls(value)
+
+
+def test_objects_are_sorted_deleted_from_and_made_by_class_methods():
+    def program(cards: List[Card], value: int):
+        low = [card.value for card in sorted(cards)]
+        cards.sort(reverse=True)
+        made = cards[0].dealt(value)
+        del made[9]
+        return low, [card.value for card in cards], made
+
+    low, high, made = cresset.jit.script(program)([Card(2), Card(3), Card(1)], 5)
+    assert (low, high, made.value) == ([1, 2, 3], [3, 2, 1], 9)
+    assert made == Card(9) and len(made) == 9 and made + 1 == 10 and bool(made)

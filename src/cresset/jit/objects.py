@@ -198,6 +198,31 @@ class ScriptObject(_Methods):
         )
 
 
+def _asked_of_methods(name):
+    """What Python does for an operator on an object: the program's method, if it has one."""
+
+    def ask(self, *args):
+        if name in self._script_type.methods:
+            return self._script_method(name)(*args)
+        if hasattr(object, name):
+            return getattr(object, name)(self, *args)
+        if name == "__bool__":
+            return bool(len(self)) if "__len__" in self._script_type.methods else True
+        if name in _BINARY:
+            return NotImplemented
+        raise TypeError(f"object of the class {self._script_type.qualified_name} has no {name}")
+
+    return ask
+
+
+_BINARY = {
+    f"__{name}__" for name in "add sub mul truediv floordiv mod pow matmul and or xor lt gt le ge eq ne".split()
+}  # fmt: skip
+for _name in (*_BINARY, *(f"__{name}__" for name in "neg len bool contains getitem setitem delitem int float".split())):
+    setattr(ScriptObject, _name, _asked_of_methods(_name))
+ScriptObject.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
 def new_object(class_type):
     """`prim::CreateObject`: an object whose attributes are still to be set."""
     return ScriptObject(class_type)

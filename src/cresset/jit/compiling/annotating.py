@@ -22,8 +22,17 @@ _SIMPLE = {
     None: types.NoneType, type(None): types.NoneType,
     cresset.device: types.DeviceObjType, cresset.dtype: types.IntType, cresset.layout: types.IntType,
     cresset.memory_format: types.IntType, cresset.Generator: types.GeneratorType,
-    typing.Any: types.AnyType, list: types.AnyListType, tuple: types.AnyTupleType,
+    typing.Any: types.AnyType, tuple: types.AnyTupleType,
 }  # fmt: skip
+
+# Containers that do not say what is in them.
+_BARE = {
+    kind: f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+    for kind, name in ((typing.List, "List"), (typing.Tuple, "Tuple"), (typing.Optional, "Optional"))  # noqa: UP006
+} | dict.fromkeys(
+    (typing.Dict, dict),  # noqa: UP006
+    "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]",
+)
 
 # What TorchScript's own text calls types, where no name is in the way.
 _WORDS = {
@@ -70,12 +79,14 @@ def from_python(annotation, classes, where=None, names=None):
         return types.TensorType()
     if isinstance(annotation, _BroadcastingList):
         return types.ListType(read(annotation.element))
-    if getattr(annotation, "__hash__", None) and annotation in _SIMPLE:
+    if _is_hashable(annotation) and annotation in _SIMPLE:
         return _SIMPLE[annotation]()
     if annotation is cresset.Size:
         return types.ListType(types.IntType())
     if annotation is Future:
         return types.FutureType(types.AnyType())
+    if _is_hashable(annotation) and annotation in _BARE:
+        raise CompileError(where, _BARE[annotation])
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is list:
         return types.ListType(read(inside[0]))
@@ -91,11 +102,6 @@ def from_python(annotation, classes, where=None, names=None):
         return read(inside[0])
     if origin is Future:
         return types.FutureType(read(inside[0]))
-    if annotation in (typing.List, typing.Dict, typing.Tuple, typing.Optional, dict):  # noqa: UP006
-        name = getattr(annotation, "_name", None) or getattr(annotation, "__name__", str(annotation))
-        raise CompileError(
-            where, f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
-        )
     if inspect.isclass(annotation):
         found = classes(annotation)
         if found is not None:
@@ -119,6 +125,14 @@ class Lookup:
             if name in table:
                 return table[name]
         raise KeyError(name)
+
+
+def _is_hashable(annotation):
+    try:
+        hash(annotation)
+    except TypeError:
+        return False
+    return True
 
 
 def from_text(text, names, classes, where=None):

@@ -1,6 +1,7 @@
 """Types of Python's classes: enumerations, named tuples, interfaces, and classes whose methods are compiled."""
 
 import builtins
+import copy
 import enum
 import inspect
 import sys
@@ -14,7 +15,7 @@ from ..marks import _qualified_name, is_ignored_fn, should_drop
 from . import annotating
 from .dataclass_methods import dataclass_methods
 from .errors import CompileError
-from .functions import compile_into, names_of, read, signature
+from .functions import Definition, compile_into, names_of, read, signature
 
 # Functions of a class that programs do not call: its picture, what copies a dataclass (from Python 3.13 on) and what
 # gives annotations (from 3.14 on).
@@ -85,6 +86,17 @@ class Classes:
         ]
         return FunctionSchema(type.qualified_name or "tuple", arguments, type)
 
+    def _class_method(self, python, function):
+        """A method of the class: a function that sees the class under the name of its first parameter."""
+        read_once = read(function)
+        tree = copy.deepcopy(read_once.tree)
+        own = tree.args.args.pop(0).arg
+        names = annotating.Lookup({own: python}, *read_once.names.tables)
+        definition = Definition(tree, read_once.source, names)
+        return Function(
+            self.free_name(_qualified_name(function)), compile=lambda made: compile_into(self, made, definition)
+        )
+
     def _interface(self, python):
         made = types.InterfaceType(self.free_name(_qualified_name(python)), issubclass(python, nn.Module), python)
         self.classes[python] = made
@@ -127,6 +139,8 @@ class Classes:
                     made.methods[name] = self._method(made, name, thing)
             elif isinstance(thing, staticmethod):
                 made.static_methods[name] = self.function(thing.__func__)
+            elif isinstance(thing, classmethod):
+                made.static_methods[name] = self._class_method(python, thing.__func__)
             elif isinstance(thing, property) and not is_ignored_fn(thing.fget):
                 getter = self._method(made, f"{name}_getter", thing.fget)
                 made.methods[getter.name] = getter

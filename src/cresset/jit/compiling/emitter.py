@@ -418,6 +418,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                     tree, f"expected a bool expression for condition but found {found.type().annotation_str}"
                 )
             return found
+        if isinstance(type, (types.ListType, types.DictType, types.StringType)):
+            count = self.operator("aten::len", [value], tree)
+            return self.operator("aten::ne", [count, self.constant(0)], tree)
         try:
             return self.operator("aten::Bool", [value], tree)
         except CompileError:

@@ -240,7 +240,7 @@ class Indexing:
         if isinstance(target.slice, ast.Slice):
             raise self.error(tree, "Sliced expression not yet supported for the left side of an assignment to a list")
         if not isinstance(type, (types.ListType, types.DictType)):
-            raise self.error(tree, f"'{type.annotation_str}' does not support subscripted assignment")
+            raise self.error(tree, f"{type.annotation_str} does not support subscripted assignment")
         self.operator("aten::_set_item", [base, self.emit_value(target.slice), value], tree)
 
     def _write_tensor(self, view, indices, value, tree):

@@ -14,6 +14,7 @@ import cresset
 from cresset import _native, nn
 
 from ...graph import types
+from ...graph.scalar_types import number_of
 from ...ops import aten_table
 from .. import marks
 from . import annotating, sugar
@@ -80,6 +81,8 @@ for _name, _kind in {
             magic = f"__{already.__name__.removesuffix('Type').lower()}__".replace("string", "str")
             if magic in args[0].type().methods:
                 return emitter.call_method(args[0], magic, [], {}, tree)
+        if kind == "aten::Bool" and isinstance(args[0].type(), (types.ListType, types.DictType, types.StringType)):
+            return emitter.bool_value(emitter.to_bool(args[0], tree), tree)
         if kind == "prim::abs" and isinstance(args[0].type(), types.TensorType):
             kind = "aten::abs"
         if kind == "aten::sum" and isinstance(args[0].type(), types.TupleType):
@@ -364,6 +367,48 @@ def _(emitter, tree, wanted):
     return emitter.constant(None)
 
 
+@reads_tree(cresset._check)
+def _(emitter, tree, wanted):
+    given = {keyword.arg: keyword.value for keyword in tree.keywords}
+    if not 1 <= len(tree.args) + len(given) <= 2:
+        raise emitter.error(
+            tree, f"torch._check() expects 1 or 2 arguments (cond, message), got {len(tree.args) + len(given)}"
+        )
+    for name, value in zip(("cond", "message"), tree.args, strict=False):
+        if name in given:
+            raise emitter.error(tree, f"torch._check() got multiple values for argument '{name}'")
+        given[name] = value
+    if unknown := set(given) - {"cond", "message"}:
+        raise emitter.error(tree, f"torch._check() got an unexpected keyword argument '{min(unknown)}'")
+    if "cond" not in given:
+        raise emitter.error(tree, "torch._check() missing required argument 'cond'")
+    emitter.emit_Assert(ast.copy_location(ast.Assert(given["cond"], given.get("message")), tree))
+    return emitter.constant(None)
+
+
+def _typed_maker(dtype):
+    """`torch.LongTensor(...)`: of elements, or of sizes."""
+
+    def write(emitter, args, kwargs, tree):
+        if kwargs:
+            raise emitter.error(
+                tree, "constructors of one dtype take neither dtype, device nor other keyword arguments"
+            )
+        values = [emitter.value(one, tree) for one in args]
+        number = emitter.constant(number_of(dtype))
+        if len(values) == 1 and not isinstance(values[0].type(), types.IntType):
+            return emitter.operator("aten::tensor", values, tree, dtype=number)
+        sizes = emitter.graph.insert("prim::ListConstruct", values, [types.ListType(types.IntType())]).output()
+        return emitter.operator("aten::empty", [sizes], tree, dtype=number)
+
+    return write
+
+
+for _dtype in "bool uint8 int8 int16 int32 int64 float16 float32 float64 bfloat16".split():
+    _dtype = getattr(cresset, _dtype)
+    known(getattr(cresset, cresset.empty(0, dtype=_dtype).type().removeprefix("torch.")))(_typed_maker(_dtype))
+
+
 @reads_tree(getattr)
 def _(emitter, tree, wanted):
     name = tree.args[1]
@@ -430,6 +475,9 @@ def _(emitter, tree):
     return not is_value(meaning) or isinstance(meaning.type(), (types.FunctionType, types.ClassType)), {}, {}
 
 
+_BARE = {"list": types.AnyListType(), "dict": dict}
+
+
 @condition(isinstance, marks.isinstance)
 def _(emitter, tree):
     if len(tree.args) != 2:
@@ -438,14 +486,14 @@ def _(emitter, tree):
     options = list(wanted.elts) if isinstance(wanted, ast.Tuple) else _alternatives(wanted)
     read = []
     for option in options:
-        if isinstance(option, ast.Name) and option.id == "dict":
-            read.append(dict)
+        if isinstance(option, ast.Name) and option.id in _BARE:
+            read.append(_BARE[option.id])
             continue
         named = _python_object(emitter, option)
         if isinstance(named, tuple):
             read += [
-                one
-                if one is dict
+                _BARE[one.__name__]
+                if one in (list, dict)
                 else annotating.from_python(one, emitter.unit.class_type, emitter.source.range_of(option))
                 for one in named
             ]
@@ -455,7 +503,7 @@ def _(emitter, tree):
             try:
                 read.append(emitter.read_annotation(option, tree))
             except CompileError:
-                if not isinstance(named, type):
+                if not isinstance(named, type) or named in annotating._BARE:
                     raise
                 read.append(named)  # a class of Python's, which no value of a program is of
     return ask_type(emitter, tree.args[0], read, tree)

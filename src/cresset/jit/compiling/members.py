@@ -80,9 +80,6 @@ class Members:
                 types.FutureType,
                 types.GeneratorType,
                 types.TupleType,
-                types.IntType,
-                types.FloatType,
-                types.ComplexType,
             ),
         ):
             return Method(base, name)

@@ -519,7 +519,11 @@ class Statements:
                         target, "del statements only support deletion at a single index, slicing is not supported"
                     )
                 self.place(tree)
-                self.operator("aten::Delete", [self.emit_value(target.value), self.emit_value(target.slice)], tree)
+                held, index = self.emit_value(target.value), self.emit_value(target.slice)
+                if isinstance(held.type(), types.ClassType):
+                    self.call_method(held, "__delitem__", [index], {}, tree)
+                else:
+                    self.operator("aten::Delete", [held, index], tree)
             elif isinstance(target, ast.Name):
                 if target.id not in self.variables:
                     raise self.error(tree, f"'{target.id}' is not a variable that could be deleted")
