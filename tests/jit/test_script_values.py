@@ -5,7 +5,7 @@ import functools
 import io
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple, Union
 
 import pytest
 
@@ -515,3 +515,94 @@ def test_objects_are_sorted_deleted_from_and_made_by_class_methods():
     low, high, made = cresset.jit.script(program)([Card(2), Card(3), Card(1)], 5)
     assert (low, high, made.value) == ([1, 2, 3], [3, 2, 1], 9)
     assert made == Card(9) and len(made) == 9 and made + 1 == 10 and bool(made)
+
+
+@cresset.jit.interface
+class Step:
+    def one(self, x: Tensor) -> Tensor:
+        pass
+
+
+class Up:
+    def __init__(self, by: int):
+        self.by = by
+
+    def one(self, x: Tensor) -> Tensor:
+        return x + self.by
+
+
+class Times:
+    def __init__(self, by: int):
+        self.by = by
+
+    def one(self, x: Tensor) -> Tensor:
+        return x * self.by
+
+
+def test_branches_of_several_types_come_back_from_files():
+    def anything(flag: bool) -> Any:
+        if flag:
+            return 1
+        else:
+            return "a"
+
+    def number_or_text(flag: bool):
+        x: Union[int, str] = 1
+        if flag:
+            x = "a"
+        return x
+
+    def either(x, flag: bool):
+        if flag:
+            step: Step = Up(1)
+        else:
+            step = Times(3)
+        return step.one(x)
+
+    def both(x):
+        for step in cresset.jit.annotate(List[Step], [Up(1), Times(3)]):
+            x = step.one(x)
+        return x
+
+    assert [loaded(anything)(flag) for flag in (True, False)] == [1, "a"]
+    assert [loaded(number_or_text)(flag) for flag in (True, False)] == ["a", 1]
+    assert [loaded(either)(cresset.ones(1), flag).item() for flag in (True, False)] == [2, 3]
+    assert loaded(both)(cresset.ones(1)).item() == 6
+    assert "unchecked_cast(Any, 1)" in cresset.jit.script(anything).code
+
+
+def test_bare_containers_are_refused_outside_of_scripts_as_well():
+    for kind, name in ((List, "List"), (Tuple, "Tuple"), (list, "List"), (Dict, "Dict"), (dict, "Dict")):
+        with pytest.raises(RuntimeError, match=f"Attempted to use {name} without"):
+            cresset.jit.isinstance([1], kind)
+
+
+class Bare:
+    def __init__(self):
+        self.x = 1
+
+
+class Unmade:
+    def get(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Unmade()", "Class Unmade does not have an __init__ function defined"),
+        ("Bare() + 1", "object has no attribute or method '__add__'"),
+        ("-Bare()", "object has no attribute or method '__neg__'"),
+        ("Bare() < Bare()", "object has no attribute or method '__lt__'"),
+    ],
+)
+def test_what_a_class_does_not_define_is_named(text, words):
+    with pytest.raises(RuntimeError, match=words):
+        cresset.jit.CompilationUnit(f"def f():\n    return {text}")
+
+
+def test_del_and_with_name_the_methods_that_are_missing():
+    with pytest.raises(RuntimeError, match="Class does not define __delitem__"):
+        cresset.jit.CompilationUnit("def f():\n    b = Bare()\n    del b[1]")
+    with pytest.raises(RuntimeError, match="does not define __enter__ and __exit__ methods"):
+        cresset.jit.CompilationUnit("def f():\n    with Bare():\n        pass")

@@ -12,6 +12,7 @@ import re
 from .. import _native
 from ..graph.function import Function
 from ..graph.types import (
+    AnyType,
     ClassType,
     EnumType,
     InterfaceType,
@@ -258,7 +259,7 @@ def _plain(value, constants):
 def _needs_annotation(type_):
     """Whether the type of a list or dict cannot be read off its items."""
     return (
-        isinstance(type_, (OptionalType, UnionType, NoneType))
+        isinstance(type_, (OptionalType, UnionType, InterfaceType, NoneType))
         or str(type_) == "Any"
         or any(map(_needs_annotation, type_.containedTypes()))
     )
@@ -428,14 +429,22 @@ class _Printer:
             self.indent += 1
             printed = self._body(block)
             if node.outputs():
-                self._assign([self.name(value) for value in node.outputs()], block.outputs())
+                widened = [output.type() for output in node.outputs()]
+                self._assign([self.name(value) for value in node.outputs()], block.outputs(), widened)
             elif not printed:
                 self.say("pass")
             self.indent -= 1
 
-    def _assign(self, names, values):
-        """Several at once: none may see another's new value."""
+    def _assign(self, names, values, types=None):
+        """Several at once: none may see another's new value.
+
+        Args:
+            types: what the names are to be: a reader does not find out that a number and a text make a Union.
+        """
         texts = [self.text(value) for value in values]
+        for place, (value, type_) in enumerate(zip(values, types or (), strict=False)):
+            if isinstance(type_, (AnyType, UnionType, InterfaceType)) and value.type() != type_:
+                texts[place] = f"unchecked_cast({annotation(type_, self.found)}, {texts[place]})"
         kept = [(name, text) for name, text in zip(names, texts, strict=True) if name != text]
         if kept:
             self.say(f"{', '.join(name for name, _ in kept)} = {', '.join(text for _, text in kept)}")

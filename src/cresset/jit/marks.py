@@ -253,6 +253,20 @@ def _get_overloaded_methods(method, mod_class):
 
 # ---- isinstance with containers
 
+# Containers that do not say what is in them.
+_BARE = {
+    kind: f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+    for kinds, name in (
+        ((typing.List, list), "List"),  # noqa: UP006
+        ((typing.Tuple, tuple), "Tuple"),  # noqa: UP006
+        ((typing.Optional,), "Optional"),
+    )
+    for kind in kinds
+} | dict.fromkeys(
+    (typing.Dict, dict),  # noqa: UP006
+    "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]",
+)
+
 
 def isinstance(obj, target_type):
     """Whether an object is of a type, with what is inside of containers: `torch.jit.isinstance(x,
@@ -262,11 +276,9 @@ def isinstance(obj, target_type):
         return any(isinstance(obj, one) for one in target_type)
     if target_type is None:
         return obj is None
+    if target_type in _BARE:
+        raise RuntimeError(_BARE[target_type])
     if origin is None:
-        if target_type in (list, tuple, dict, typing.List, typing.Tuple, typing.Dict, typing.Optional):  # noqa: UP006
-            raise RuntimeError(
-                f"Attempted to use {target_type} without a contained type. Please add a contained type, e.g. List[int]"
-            )
         return _builtin_isinstance(obj, target_type)
     inside = typing.get_args(target_type)
     if origin in (typing.Union, types.UnionType):

@@ -15,6 +15,7 @@ from ...futures import Future
 from ...graph import types
 from ..annotations import _BroadcastingList
 from ..frontend import FrontendError
+from ..marks import _BARE
 from .errors import CompileError
 
 _SIMPLE = {
@@ -24,15 +25,6 @@ _SIMPLE = {
     cresset.memory_format: types.IntType, cresset.Generator: types.GeneratorType,
     typing.Any: types.AnyType, tuple: types.AnyTupleType,
 }  # fmt: skip
-
-# Containers that do not say what is in them.
-_BARE = {
-    kind: f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
-    for kind, name in ((typing.List, "List"), (typing.Tuple, "Tuple"), (typing.Optional, "Optional"))  # noqa: UP006
-} | dict.fromkeys(
-    (typing.Dict, dict),  # noqa: UP006
-    "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]",
-)
 
 # What TorchScript's own text calls types, where no name is in the way.
 _WORDS = {
@@ -85,7 +77,7 @@ def from_python(annotation, classes, where=None, names=None):
         return types.ListType(types.IntType())
     if annotation is Future:
         return types.FutureType(types.AnyType())
-    if _is_hashable(annotation) and annotation in _BARE:
+    if _is_hashable(annotation) and annotation in _BARE and annotation not in (list, tuple):
         raise CompileError(where, _BARE[annotation])
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is list:

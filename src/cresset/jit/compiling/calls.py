@@ -208,6 +208,9 @@ class Calls:
                     "modules are made in Python"
                 ),
             )
+        if "__init__" not in type.methods:
+            name = type.annotation_str.rpartition(".")[2]
+            raise self.error(tree, f"Class {name} does not have an __init__ function defined")
         made = self.graph.insert("prim::CreateObject", (), [type]).output()
         self.call_method(made, "__init__", args, kwargs, tree)
         return made

@@ -186,7 +186,7 @@ class Expressions:
             raise UnsupportedNodeError(self.source.range_of(tree), op)
         magic = _MAGIC[type(op)]
         if isinstance(left.type(), types.ClassType) and not left.type().is_module:
-            return self.call_method(left, magic, [right], {}, tree)
+            return self.magic_call(left, magic, [right], tree)
         if isinstance(right.type(), types.ClassType) and not right.type().is_module:
             return self.call_method(right, "__r" + magic[2:], [left], {}, tree)
         if isinstance(op, ast.Mod) and isinstance(left.type(), types.StringType):
@@ -230,8 +230,14 @@ class Expressions:
         if isinstance(tree.op, ast.UAdd):
             return value
         if isinstance(value.type(), types.ClassType) and not value.type().is_module:
-            return self.call_method(value, _MAGIC[type(tree.op)], [], {}, tree)
+            return self.magic_call(value, _MAGIC[type(tree.op)], [], tree)
         return self.operator("aten::neg" if isinstance(tree.op, ast.USub) else "aten::bitwise_not", [value], tree)
+
+    def magic_call(self, value, name, args, tree):
+        """An operator of Python on an object."""
+        if name not in value.type().methods:
+            raise self.error(tree, f"'{value.type().annotation_str}' object has no attribute or method '{name}'")
+        return self.call_method(value, name, args, {}, tree)
 
     def expression_BoolOp(self, tree):
         return self.bool_value(self.condition(tree)[0], tree)
@@ -252,7 +258,7 @@ class Expressions:
         left, right = self.value(left, tree), self.value(right, tree)
         kind = _COMPARE[type(op)]
         if isinstance(left.type(), types.ClassType) and not left.type().is_module:
-            return self.call_method(left, _MAGIC[type(op)], [right], {}, tree)
+            return self.magic_call(left, _MAGIC[type(op)], [right], tree)
         if isinstance(right.type(), types.TensorType) and isinstance(left.type(), _NUMBERS):
             return self.operator(_MIRRORED[kind], [right, left], tree)
         return self.operator(kind, [left, right], tree)

@@ -475,7 +475,7 @@ def _(emitter, tree):
     return not is_value(meaning) or isinstance(meaning.type(), (types.FunctionType, types.ClassType)), {}, {}
 
 
-_BARE = {"list": types.AnyListType(), "dict": dict}
+_PYTHON_CONTAINERS = {"list": types.AnyListType(), "dict": dict}
 
 
 @condition(isinstance, marks.isinstance)
@@ -486,13 +486,13 @@ def _(emitter, tree):
     options = list(wanted.elts) if isinstance(wanted, ast.Tuple) else _alternatives(wanted)
     read = []
     for option in options:
-        if isinstance(option, ast.Name) and option.id in _BARE:
-            read.append(_BARE[option.id])
+        if isinstance(option, ast.Name) and option.id in _PYTHON_CONTAINERS:
+            read.append(_PYTHON_CONTAINERS[option.id])
             continue
         named = _python_object(emitter, option)
         if isinstance(named, tuple):
             read += [
-                _BARE[one.__name__]
+                _PYTHON_CONTAINERS[one.__name__]
                 if one in (list, dict)
                 else annotating.from_python(one, emitter.unit.class_type, emitter.source.range_of(option))
                 for one in named
@@ -503,7 +503,7 @@ def _(emitter, tree):
             try:
                 read.append(emitter.read_annotation(option, tree))
             except CompileError:
-                if not isinstance(named, type) or named in annotating._BARE:
+                if not isinstance(named, type) or named in marks._BARE:
                     raise
                 read.append(named)  # a class of Python's, which no value of a program is of
     return ask_type(emitter, tree.args[0], read, tree)

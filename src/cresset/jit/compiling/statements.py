@@ -521,6 +521,8 @@ class Statements:
                 self.place(tree)
                 held, index = self.emit_value(target.value), self.emit_value(target.slice)
                 if isinstance(held.type(), types.ClassType):
+                    if "__delitem__" not in held.type().methods:
+                        raise self.error(target, "Class does not define __delitem__")
                     self.call_method(held, "__delitem__", [index], {}, tree)
                 else:
                     self.operator("aten::Delete", [held, index], tree)
@@ -546,8 +548,8 @@ class Statements:
                 raise self.error(
                     item.context_expr,
                     (
-                        "With item expression must return an object that has __enter__ and __exit__, got "
-                        f"{value.type().annotation_str}"
+                        "With item expression must return an object; "
+                        f"{value.type().annotation_str} does not define __enter__ and __exit__ methods"
                     ),
                 )
             place = self.place(tree)
