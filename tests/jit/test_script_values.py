@@ -5,6 +5,7 @@ import functools
 import io
 import re
 from dataclasses import dataclass
+from math import inf, nan
 from typing import Any, Dict, List, Tuple, Union
 
 import pytest
@@ -606,3 +607,10 @@ def test_del_and_with_name_the_methods_that_are_missing():
         cresset.jit.CompilationUnit("def f():\n    b = Bare()\n    del b[1]")
     with pytest.raises(RuntimeError, match="does not define __enter__ and __exit__ methods"):
         cresset.jit.CompilationUnit("def f():\n    with Bare():\n        pass")
+
+
+def test_inf_and_nan_are_known_by_their_names():
+    def numbers():
+        return inf, -inf, nan != nan
+
+    assert cresset.jit.script(numbers)() == numbers() == (inf, -inf, True)

@@ -9,6 +9,7 @@ prim::Uninitialized. What one that has LEFT (break, continue) gives is read by t
 """
 
 import ast
+import math
 import re
 
 from ...graph import types
@@ -24,6 +25,10 @@ from .sugar import Py, Several, Variable, is_value
 
 _NAMED = re.compile(r"(?!_\d*$|\$)")  # variables whose name is worth keeping for their values
 FLAGS = ("$left", "$broke", "$returned")
+
+
+# What TorchScript itself calls numbers that have no literal, wherever the program has them from.
+_NUMBERS = {"inf": math.inf, "nan": math.nan}
 
 
 class Emitter(Statements, Expressions, Calls, Members, Indexing):
@@ -120,6 +125,8 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
         special = self.names.meaning(name)
         if special is not None:
             return special
+        if name in _NUMBERS:
+            return Py(_NUMBERS[name], constant=True)
         try:
             return Py(self.names.look(name))
         except KeyError:
