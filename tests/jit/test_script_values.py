@@ -614,3 +614,11 @@ def test_inf_and_nan_are_known_by_their_names():
         return inf, -inf, nan != nan
 
     assert cresset.jit.script(numbers)() == numbers() == (inf, -inf, True)
+
+
+def test_a_value_of_another_type_is_no_member_of_a_union():
+    def taken(x: Union[int, str]):
+        return x
+
+    with pytest.raises(RuntimeError, match=r"Expected a member of Union\[int, str\] for argument 'x'.*'float'"):
+        cresset.jit.script(taken)(1.5)

@@ -2,7 +2,7 @@
 PyTorch's words.
 """
 
-from ..graph.types import TensorType
+from ..graph.types import TensorType, UnionType
 from .lowering import program
 from .typed_values import Mismatch, accept, give
 
@@ -75,8 +75,11 @@ class Door:
                 check(value)
             except Mismatch:
                 argument = self._schema.arguments[position]
+                wanted = f"value of type '{argument.type.annotation_str}'"
+                if isinstance(argument.type, UnionType):
+                    wanted = f"member of {argument.type.annotation_str}"
                 raise RuntimeError(
-                    f"{self._schema.name}() Expected a value of type '{argument.type.annotation_str}' for argument "
+                    f"{self._schema.name}() Expected a {wanted} for argument "
                     f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
                     f"Position: {position}\nValue: {value!r}\nDeclaration: {self._schema}"
                 ) from None

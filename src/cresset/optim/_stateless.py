@@ -3,6 +3,8 @@
 import contextlib
 from collections import defaultdict
 
+import cresset
+
 _WHO = "swap_in_optimizer_params_and_state"
 
 
@@ -53,10 +55,28 @@ def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_opti
         optimizer.state = states
 
 
+def _check_state(held):
+    """Refuse what is no state by the numbers of parameters."""
+    if not isinstance(held, dict):
+        raise RuntimeError(
+            f"{_WHO} requires swapin_optim_state['state'] to be a dict with an entry for each parameter, got "
+            f"{type(held).__name__}."
+        )
+    if any(isinstance(key, cresset.Tensor) for key in held):
+        raise RuntimeError(f"{_WHO} requires state keyed by packed parameter ids, not by tensors.")
+    for key, entry in held.items():
+        if isinstance(key, int) and not isinstance(entry, dict):
+            raise RuntimeError(
+                f"{_WHO} requires per-parameter optimizer state entries to be dictionaries; that of {key} is a "
+                f"{type(entry).__name__}."
+            )
+
+
 def _checked_groups(optimizer, state):
     """The groups of the state, which fit the optimizer's."""
     if not optimizer.state:
         raise RuntimeError(f"{_WHO} requires initialized optimizer state. Make one step first.")
+    _check_state(state.get("state"))
     groups = state.get("param_groups")
     if not isinstance(groups, list):
         raise RuntimeError(
@@ -70,6 +90,12 @@ def _checked_groups(optimizer, state):
             f"and {len(own)}."
         )
     for i, (mine, other) in enumerate(zip(own, groups, strict=True)):
+        numbers = other.get("params") if isinstance(other, dict) else None
+        if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+            raise RuntimeError(
+                f"{_WHO} requires param_groups[*]['params'] entries keyed by packed parameter ids, as state_dict() "
+                f"gives them; group {i} is {other!r}."
+            )
         if mine.keys() != other.keys():
             raise RuntimeError(
                 f"{_WHO} requires optimizer.state_dict()-style param group keys to exactly match the live optimizer "

@@ -50,6 +50,10 @@ def test_an_error_inside_gives_the_optimizer_back(optimizer):
         (lambda s: s["param_groups"][0].pop("lr"), r"Keys only in live: \['lr'\]"),
         (lambda s: s["param_groups"][0]["params"].append(1), "different number of params"),
         (lambda s: s["state"].update({7: {}}), r"extra keys \[7\]"),
+        (lambda s: s.update(state=[]), r"swapin_optim_state\['state'\] to be a dict .*, got list"),
+        (lambda s: s["state"].update({0: 1.0}), "entries to be dictionaries; that of 0 is a float"),
+        (lambda s: s["state"].update({cresset.tensor(0): {}}), "state keyed by packed parameter ids"),
+        (lambda s: s["param_groups"][0].update(params=["w"]), "entries keyed by packed parameter ids"),
     ],
 )
 def test_a_state_that_does_not_fit_is_refused(optimizer, change, match):
