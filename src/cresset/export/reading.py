@@ -70,8 +70,9 @@ class ProgramReader:
         ranges = {}
         for symbol, piece in self.data["range_constraints"].items():
             limits = piece.value()
+            low, high = (limits[end] for end in ("min_val", "max_val"))
             ranges[self.symbols.get(symbol, symbol)] = Range(
-                limits["min_val"] or 0, MOST if limits["max_val"] is None else limits["max_val"]
+                0 if low is None else _plain(low, int), MOST if high is None else _plain(high, int)
             )
         calls = []
         for piece in self.module["module_call_graph"].elements():
