@@ -139,7 +139,7 @@ def _set_target(text):
         (lambda m: m["graph_module"]["graph"]["inputs"].clear() or m["graph_module"]["signature"]["input_specs"].clear(), "not whole"),  # noqa: E501
         (lambda m: m["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0].update({"as_expr": {"expr_str": "__import__('os')", "hint": None}}), "no formula"),  # noqa: E501
         (lambda m: m["range_constraints"].update(s0={"min_val": 2, "max_val": "\x1b[2J"}), r"'\\x1b\[2J' stands where int is expected"),  # noqa: E501
-        (lambda m: m["range_constraints"].update(s0={"min_val": [2], "max_val": 9}), r"\[2\] stands where int is expected"),
+        (lambda m: m["range_constraints"].update(s0={"min_val": [2], "max_val": 9}), r"\[2\] stands where int is expected"),  # noqa: E501
     ],
 )  # fmt: skip
 def test_a_hostile_file_gets_an_error_and_never_code(change, problem):
