@@ -287,14 +287,16 @@ void record(Call& c) {
     rebase_history(c.outputs[0], holder);
     return;
   }
-  for (int64_t i = 0; i < c.outputs.size(); ++i) {
+  // Results behind the last one that has a gradient (places, counts, statistics) are none of the node's.
+  const auto has_gradient = [](const Tensor& t) { return !t.defined() || is_differentiable(t.dtype()); };
+  int64_t count = op.first_result_only ? 1 : c.outputs.size();
+  while (count > 1 && !has_gradient(c.outputs[count - 1])) --count;
+  for (int64_t i = 0; i < count; ++i) {
     const Tensor& t = c.outputs[i];
-    if (!t.defined())
-      node->results.push_back({});
-    else if (i > 0 && op.first_result_only)
-      node->results.push_back({t.sizes(), t.dtype(), t.device()});
-    else
+    if (t.defined())
       set_history(t, holder);
+    else
+      node->results.push_back({});
   }
 }
 

@@ -72,7 +72,20 @@ class Graph:
                 return grad * 2, None, grad * 3
 
         x, index, said = leaf(lib, [1.0, 2.0]), lib.tensor([1, 0]), []
+        rows = x.expand(2, 2)
         for result in (
+            rows.max(0).values,
+            rows.median(1).values,
+            rows.sort(1).values,
+            rows.topk(1).values,
+            rows.kthvalue(1).values,
+            rows.cummax(0).values,
+            lib.nn.functional.max_pool2d(rows[None], 2),
+            lib.nn.functional.layer_norm(x, (2,)),
+            lib.nn.functional.nll_loss(rows, index),
+            lib.frexp(x).mantissa,
+            rows.split(1)[1],
+            lib.var_mean(rows, 0)[1],
             x.index_add(0, index, lib.ones(2)),
             x.masked_fill(index == 0, 2.0),
             2**x,
