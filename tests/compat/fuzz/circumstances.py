@@ -61,6 +61,7 @@ OF_SOMETHING = "; PyTorch refuses it of something"
 WITHOUT = "; refused without what PyTorch says, too"
 SIGNS_OF_NANS = "; bits of nans alone"
 AS_HELD = "; as PyTorch where arrays hold their memory"
+AS_SINGLE = "; as PyTorch in single precision"
 AS_RESOLVED = "; as PyTorch with conjugates that are computed"
 REMADE = "; a view has its history anew in PyTorch alone"
 KEPT = re.compile(r"that (Recurrence|KlDivElementwise|PoissonNllElementwise)Backward0 needs")
@@ -192,6 +193,10 @@ def circumstances(libraries, steps, why, operands):
             r"t[.]mean\((v\d+), (.*), out=(.*)\)$", r"\3.copy_(t.complex(\1.real.mean(\2), \1.imag.mean(\2)))", text
         )
         return AS_PARTS if agrees_with(libraries, steps, text) else ""
+    found = re.fullmatch(r"v\d+: \S+ instead of nan at .* (b?float16)", why)
+    if found and (loss := re.fullmatch(r"(v\d+) = (F[.]\w+_loss\(.*)", steps[-1])):
+        text = re.sub(VARIABLE, r"\g<0>.float()", loss[2])
+        return AS_SINGLE if agrees_with(libraries, steps, f"{loss[1]} = {text}.to(t.{found[1]})") else ""
     if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of (nan|-?inf) at .* b?float\d+$", why):
         theirs = [step.replace("F.binary_cross_entropy(", "binary_cross_entropy(") for step in steps]
         if theirs != steps and agrees(libraries, steps, theirs):
@@ -286,11 +291,13 @@ def is_refused_of_something(library, steps, why):
 
 
 def without_what_is_said(step, why):
-    """The step with a dimension in range, or with copies of tensors of inference mode or of what shares memory, where
-    that is refused.
+    """The step with a dimension in range, with copies of tensors of inference mode or of what shares memory, or without
+    the history of a view, where that is refused.
     """
     if OVERLAPPING in why:
         return "\n".join([*(f"{name} = {name}.clone()" for name in set(re.findall(VARIABLE, step))), step])
+    if "A view was created in no_grad mode" in why:
+        return re.sub(VARIABLE, r"\g<0>.detach()", step.partition(" = ")[2] or step)
     if found := re.search(r"Dimension out of range \(expected .*, but got (-?\d+)\)", why):
         return re.sub(rf"(?<=[(, =]){found[1]}(?=[,)])", "0", step)
     return with_copies(step) if "Inference tensors cannot be saved for backward" in why else None

@@ -371,6 +371,13 @@ def detached(steps):
     return ([*steps[:-1], f"{call}({', '.join(given)})"],) * 2
 
 
+def with_leaves_in_order(steps):
+    """New leaves are contiguous."""
+    return (
+        [step.replace(".clone().requires_grad_()", ".contiguous().clone().requires_grad_()") for step in steps],
+    ) * 2
+
+
 def of_a_copy(steps):
     """The last line is given a copy, and so what it makes may lie in another order."""
     return [*steps[:-1], f"{steps[-1]}.contiguous()"], [*steps[:-1], f"{steps[-1][:-1]}.clone()).contiguous()"]
@@ -419,6 +426,7 @@ WAYS = [
     (r"(Output 0 of \w+ is a view|A view was created in no_grad mode) and is being modified", anywhere(r"(t\.func\.(?:jacrev|jacfwd|hessian)\(.*\)\(v\d+\))", r"\1.clone()")),
     (r"self.stride\(-1\) must be 1 to view", last(r"\b(v\d+)\.view\(", r"\1.clone(memory_format=t.contiguous_format).view(")),
     (r"MKL FFT error", last(r"t\.fft\.(\w+)\(", r"along_none(t.fft.\1, ")),
+    (r"view size is not compatible", with_leaves_in_order),
     (r"view size is not compatible", last(r"t\.nn\.utils\.parameters_to_vector\((m\d+\.parameters\(\))\)", r"t.cat([p.reshape(-1) for p in \1])")),
     (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(", "vmap(")),
     (r"__deepcopy__\(\) for wrapper subclasses", last(r"copy[.]deepcopy\((.*)\)$", r"without_class(copy.deepcopy, \1)")),
