@@ -77,6 +77,12 @@ PROGRAMS = {
             )
         ),
     ],
+    "complex vectors of another shape are not normalized": [
+        "v0 = values((2, 3), 'complex64', 3)",
+        *(f"v1 = F.rms_norm(v0, {rest})" for rest in ("(3,)", "(2, 3)", "(4,)", "(1, 2, 3)", "()", "(3,), t.ones(1)")),
+        "v2 = F.rms_norm(v0[0, :1], (4,))",
+        "v3 = F.rms_norm(v0, (3,), values((3,), 'complex64', 5))",
+    ],
     "the absolute difference keeps neither of its operands": [
         "with t.inference_mode(): v0 = t.arange(4.0)",
         "v1 = t.ones(4).requires_grad_()",

@@ -107,6 +107,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         wide = input.dtype in (cresset.float64, cresset.complex128)
         eps = cresset.finfo(cresset.float64 if wide else cresset.float32).eps
     if input.is_complex():
+        shapes = [None if x is None else cresset.empty(x.shape, device="meta") for x in (input, weight)]
+        cresset._rms_norm(shapes[0], normalized_shape, shapes[1], eps)  # refuses what does not fit
         dims = tuple(range(-len(normalized_shape), 0))
         scaled = input * (input.square().mean(dims, keepdim=True) + eps).rsqrt()
         return scaled if weight is None else scaled * weight

@@ -541,7 +541,7 @@ class Uncounted(Side):
     history is made anew after them.
     """
 
-    NOT_RECORDED = re.compile(r"^with t\.no_grad\(\): |[.]step\(|nn[.]init[.]\w+_\(")
+    NOT_RECORDED = re.compile(r"^with t\.no_grad\(\): |[.]step\(|nn[.]init[.]\w+_\(|[.]detach\(\)[.]\w+_\(")
     WRITING_HOOK = re.compile(r"\bafter\('h\d+', 'step'\)")
 
     def __init__(self, library, of=lambda x: True):
