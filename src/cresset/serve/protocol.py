@@ -19,6 +19,7 @@ is not read anew. That is half of what the front does for a request.
 """
 
 import functools
+import select
 import time
 from http import HTTPStatus
 
@@ -30,6 +31,11 @@ from .problems import Refused
 # When the server stops, requests may be on their way on connections that seem idle, and would be lost.
 # Such a connection stays open for so many seconds, and what comes in them is answered as its last request.
 LINGER = 0.2
+
+# Note [A request that came while a connection was closed]
+# An idle connection is closed after some seconds. On a busy machine the loop may come to its clock before it has read
+# what arrived in time, and a request that is closed upon is lost: its client cannot know whether it was computed. So
+# the connection is asked whether something has come.
 
 KEPT, LONGEST = 1024, 4096  # heads that are kept, and bytes of each
 
@@ -189,8 +195,14 @@ class FrontProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def close_if_idle(self):
-        if self.is_idle():
+        if self.is_idle() and not self.has_unread():
             self.transport.close()
+
+    def has_unread(self):
+        """Whether something is not read yet (Note [A request that came while a connection was closed])."""
+        seen = select.poll()
+        seen.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(seen.poll(0))
 
     # ---- what the parser finds
 
@@ -276,7 +288,7 @@ class FrontProtocol(HttpToolsProtocol):
     def timeout_keep_alive_handler(self):
         self.timeout_keep_alive_task = None
         left = self.quiet_since + self.timeout_keep_alive - self.loop.time()
-        if self.is_idle() and left > 0:
-            self.watch(left)
+        if self.is_idle() and (left > 0 or self.has_unread()):
+            self.watch(max(left, LINGER))
         elif self.is_idle():
             super().timeout_keep_alive_handler()
