@@ -3,7 +3,6 @@
 #include "cuda/fault.h"
 #include "cuda/launch.h"
 #include "cuda/linalg_small.h"
-#include "tensor/convert.h"
 
 namespace cresset::cuda {
 namespace {
@@ -46,7 +45,11 @@ void lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, Form form
     if (!plain) exchange_rows(pivots, right, true);
     return;
   }
-  const Tensor wide = convert(pivots, Dtype::i64);
+  static const KernelFamily widen("linalg.cuh", "widen_pivots", {}, {"-DWIDEN"});
+  const int64_t count = pivots.numel();
+  const Tensor wide = empty(pivots.sizes(), Dtype::i64, pivots.device());
+  widen.launch(Place(pivots.device()), {}, divide_up(count, 128), 128, 0, wide.bytes(), pivots.bytes(), count,
+               static_cast<int32_t>(matrices.rows));
   getrs(matrices, wide.data<int64_t>(), right, form);
 }
 

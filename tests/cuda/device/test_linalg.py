@@ -627,3 +627,16 @@ def test_pivots_that_are_none(bad):
     with pytest.raises(IndexError, match="linalg.lu_solve: index .* is out of bounds for size 4, at position 6"):
         cresset.cuda.synchronize()
     assert cresset.ones(2, device="cuda").sum().item() == 2
+
+
+@pytest.mark.parametrize("bad", [0, 2461, -(2**31)])
+def test_pivots_that_are_none_of_a_large_matrix(bad):
+    n = 2460  # a column of it and the pivots are more than a block's shared memory
+    pivots = cresset.arange(1, n + 1, dtype=cresset.int32)
+    pivots[7] = bad
+    found = linalg.lu_solve(
+        cresset.eye(n, dtype=cresset.complex128, device="cuda"), pivots.cuda(), made(n, 1, dtype="complex128").cuda()
+    )
+    with pytest.raises(IndexError, match=f"linalg.lu_solve: index .* is out of bounds for size {n}, at position 7"):
+        cresset.cuda.synchronize()
+    assert found.shape == (n, 1)

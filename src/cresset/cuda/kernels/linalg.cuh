@@ -1,5 +1,5 @@
 // What surrounds the library of linear algebra: where the matrices of a batch start, and the order of rows after row
-// exchanges. ADDRESSES, ROW_ORDER, EXCHANGE, CHECK: which kernel is wanted.
+// exchanges. ADDRESSES, ROW_ORDER, EXCHANGE, WIDEN, CHECK: which kernel is wanted.
 #pragma once
 #include "fault.cuh"
 
@@ -56,6 +56,15 @@ extern "C" __global__ void __launch_bounds__(256)
     }
   __syncthreads();
   for (int32_t i = static_cast<int32_t>(threadIdx.x); i < rows; i += 256) columns[i] = column[i];
+}
+#endif
+
+#ifdef WIDEN
+// Pivots as the library wants them, which looks at none: bad ones are of no other matrix's rows.
+extern "C" __global__ void widen_pivots(int64_t* wide, const int32_t* pivots, int64_t count, int32_t rows) {
+  after_earlier_work();
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) wide[i] = min(max(pivots[i], 1), rows);
 }
 #endif
 
