@@ -7,12 +7,16 @@ namespace {
 
 constexpr int kBlock = 256, kTile = kBlock * 16, kDigits = 256;  // as in radix_sort.cuh
 
-const KernelFamily kCount("radix_sort.cuh", "count_digits", {"KEY", "BY_ROW"}, {"-DCOUNT"});
-const KernelFamily kSum("radix_sort.cuh", "sum_counts", {"KEY", "BY_ROW"}, {"-DSUM"});
-const KernelFamily kMove("radix_sort.cuh", "move_by_digit", {"KEY", "BY_ROW"}, {"-DMOVE"});
+const KernelFamily kCount("radix_sort.cuh", "count_digits", {"KEY", "FIRST", "BY_ROW", "LEAVES_OUT"}, {"-DCOUNT"});
+const KernelFamily kSum("radix_sort.cuh", "sum_counts", {"KEY"},
+                        {"-DSUM", "-DFIRST=0", "-DBY_ROW=0", "-DLEAVES_OUT=0"});
+const KernelFamily kMove("radix_sort.cuh", "move_by_digit", {"KEY", "FIRST", "BY_ROW", "LEAVES_OUT"}, {"-DMOVE"});
 const KernelFamily kFew("radix_sort.cuh", "sort_few", {"KEY", "ITEMS"}, {"-DFEW"});
 
 // As in radix_sort.cuh.
+struct Pass {
+  char *from_keys, *from_positions, *to_keys, *to_positions;
+};
 struct Passes {
   char *given, *keys[2], *positions[2], *differing;
   int32_t number, by_key, by_row;
@@ -48,16 +52,32 @@ SortedKeys sort_keys(const Place& place, const Tensor& keys, int64_t n, int bits
     const bool by_row = pass >= passes;
     const auto shift = static_cast<int32_t>(8 * (by_row ? pass - passes : pass));
     const Divider length = Divider(by_row ? row_length : 1);
-    const Passes which{keys.bytes(),
-                       {to_keys.bytes(), other_keys.bytes()},
-                       {to_positions.bytes(), other_positions.bytes()},
-                       differing.defined() ? differing.bytes() : nullptr,
-                       pass,
-                       passes,
-                       row_passes};
-    kCount.launch(place, {kind, by_row}, tiles, kBlock, 0, which, count, shift, length, counts.bytes(), tiles);
-    kSum.launch(place, {kind, false}, kDigits, kBlock, 0, counts.bytes(), totals, tiles);
-    kMove.launch(place, {kind, by_row}, tiles, kBlock, 0, which, count, shift, length, counts.bytes(), totals, tiles);
+    const auto make = [&](const auto& which, bool first, bool leaves_out) {
+      kCount.launch(place, {kind, first, by_row, leaves_out}, tiles, kBlock, 0, which, count, shift, length,
+                    counts.bytes(), tiles);
+      kSum.launch(place, {kind}, kDigits, kBlock, 0, counts.bytes(), totals, tiles);
+      kMove.launch(place, {kind, first, by_row, leaves_out}, tiles, kBlock, 0, which, count, shift, length,
+                   counts.bytes(), totals, tiles);
+    };
+    if (differing.defined()) {
+      make(Passes{keys.bytes(),
+                  {to_keys.bytes(), other_keys.bytes()},
+                  {to_positions.bytes(), other_positions.bytes()},
+                  differing.bytes(),
+                  pass,
+                  passes,
+                  row_passes},
+           false, true);
+      continue;
+    }
+    const bool to_other = (passes + row_passes - 1 - pass) % 2;  // the last one writes to what is returned
+    const Tensor &target = to_other ? other_keys : to_keys,
+                 &target_positions = to_other ? other_positions : to_positions,
+                 &source = to_other ? to_keys : other_keys,
+                 &source_positions = to_other ? to_positions : other_positions;
+    make(Pass{pass ? source.bytes() : keys.bytes(), pass ? source_positions.bytes() : nullptr, target.bytes(),
+              target_positions.bytes()},
+         pass == 0, false);
   }
   return {to_keys, to_positions};
 }

@@ -71,11 +71,13 @@ SortedKeys sort_all(const Place& place, const Rows& r, bool descending, int64_t 
   const Dtype d = r.x.dtype();
   const bool wide = size_of(d) == 8;
   const Tensor keys = empty({{r.n()}}, wide ? Dtype::i64 : Dtype::i32, r.x.device());
-  const Tensor differing = full({{2}}, Scalar(0), Dtype::i32, r.x.device());
+  // Few integers so wide use all their digits.
+  const bool leaves_out = d == Dtype::i64 || d == Dtype::u64;
+  const Tensor differing = leaves_out ? full({{2}}, Scalar(0), Dtype::i32, r.x.device()) : Tensor();
   const auto turned = static_cast<int32_t>(descending);
   const auto launch = [&](auto base) {
-    kKeys.launch(place, {d}, divide_up(r.n(), 4 * kBlock), kBlock, 0, r.x.bytes(), keys.bytes(), differing.bytes(),
-                 r.n(), turned, base);
+    kKeys.launch(place, {d}, divide_up(r.n(), 4 * kBlock), kBlock, 0, r.x.bytes(), keys.bytes(),
+                 leaves_out ? differing.bytes() : nullptr, r.n(), turned, base);
   };
   wide ? launch(range.base) : launch(static_cast<uint32_t>(range.base));
   return sort_keys(place, keys, r.n(), range.bits, row_length, differing);

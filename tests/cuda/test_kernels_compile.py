@@ -74,7 +74,7 @@ KERNELS = {
         f"STEP={step} RANK={step % 4 + 1} BIG=0 INDEX=dtype_i64 ITEMS={items}" for step in range(7) for items in (16, 4)
     ],
     "join.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
-    "linalg.cuh": ["ADDRESSES", "ROW_ORDER", "CHECK", "EXCHANGE WORD=4", "EXCHANGE WORD=16"],
+    "linalg.cuh": ["ADDRESSES", "ROW_ORDER", "WIDEN", "CHECK", "EXCHANGE WORD=4", "EXCHANGE WORD=16"],
     "linalg_small.cuh": [
         *(f"SOLVE T=dtype_{t} ROWS={rows}" for t in ("f32", "c128") for rows in (1, 4)),
         *(f"{kernel} T=dtype_{t} ROWS=2" for kernel in ("FACTOR", "FORM", "LEAST") for t in ("f32", "f64", "c64")),
@@ -116,8 +116,9 @@ KERNELS = {
         "GRADIENT_MEAN T=dtype_c64 ADAPTIVE=0 LAST=0 BIG=1 VECTOR=2",
     ],
     "radix_sort.cuh": [
-        f"{kernel} KEY=dtype_{key} BY_ROW={by_row}"
-        for kernel in ("COUNT", "SUM", "MOVE") for key in ("u32", "u64") for by_row in (0, 1)
+        f"{kernel} KEY=dtype_{key} FIRST={first} BY_ROW={by_row} LEAVES_OUT={leaves_out}"
+        for kernel in ("COUNT", "SUM", "MOVE") for key in ("u32", "u64")
+        for first, by_row, leaves_out in ((1, 0, 0), (0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1))
     ] + ["FEW KEY=dtype_u32 ITEMS=16", "FEW KEY=dtype_u64 ITEMS=8", "FEW KEY=dtype_u32 ITEMS=1"],
     "random.cuh": [
         *(f"ELEMENT=dtype_{t} KIND={kind}" for kind in range(6) for t in ("f32", "f64", "bf16")),

@@ -1,9 +1,9 @@
 // Sorting keys with their positions, one digit of eight bits a pass from the lowest to the highest: count the digits of
 // each tile, sum the counts, move. Each pass keeps the order of equal digits.
 //
-// KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. BY_ROW: the digit is one of position /
-// length. FEW: one block makes all passes, in shared memory,
-// ITEMS keys a thread.
+// KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. FIRST: the positions are 0, 1, 2, ... and
+// not in memory. BY_ROW: the digit is one of position / length. LEAVES_OUT: passes may be left out, see the note below.
+// FEW: one block makes all passes, in shared memory, ITEMS keys a thread.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"
@@ -44,40 +44,52 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #else
 constexpr int kItems = 16, kTile = kSortBlock * kItems;
 
+struct Pass {
+  const KEY* from_keys;
+  const int32_t* from_positions;
+  KEY* to_keys;
+  int32_t* to_positions;
+};
+#if LEAVES_OUT
 // Note [Passes that are left out]
 // A digit that all keys share needs no pass. Which these are only the device knows, so each kernel finds by itself
 // whether its pass is left out, from where it reads and to where it writes: the passes that are made alternate between
 // two rooms so that the last one writes to the first room. Where all digits are shared the first pass is made still,
-// which writes the positions down.
+// which writes the positions down. To ask costs each pass some 10 %, which integers of eight bytes win back, of which
+// few use all digits; other keys use all of theirs.
 struct Passes {
   const KEY* given;
   KEY* keys[2];
   int32_t* positions[2];
-  const uint32_t* differing;  // the bits in which the keys are not all alike, in two words; null: any
+  const uint32_t* differing;  // the bits in which the keys are not all alike, in two words
   int32_t number, by_key, by_row;
 };
-struct Pass {
-  bool is_made;
-  const KEY* from_keys;
-  const int32_t* from_positions;  // null: 0, 1, 2, ...
-  KEY* to_keys;
-  int32_t* to_positions;
-};
-__device__ __forceinline__ Pass pass_of(const Passes& p) {
-  const uint64_t bits =
-      p.differing ? p.differing[0] | static_cast<uint64_t>(p.differing[1]) << 32 : ~static_cast<uint64_t>(0);
+// False: it is left out. No positions: 0, 1, 2, ...
+__device__ __forceinline__ bool is_made(const Passes& p, Pass& own) {
+  const uint64_t bits = p.differing[0] | static_cast<uint64_t>(p.differing[1]) << 32;
   int before = 0, all = p.by_row;
-  bool own = false;
+  bool made = false;
   for (int pass = p.by_key - 1; pass >= 0; --pass) {
-    const bool is_made = (bits >> (8 * pass) & 255) != 0 || (pass == 0 && all == p.by_row);
-    all += is_made ? 1 : 0;
-    before += is_made && pass < p.number ? 1 : 0;
-    own = own || (is_made && pass == p.number);
+    if ((bits >> (8 * pass) & 255) == 0 && (pass > 0 || all > p.by_row)) continue;
+    all += 1;
+    before += pass < p.number ? 1 : 0;
+    made = made || pass == p.number;
   }
-  if (p.number >= p.by_key) own = true, before += p.number - p.by_key;
-  const int to = (all - 1 - before) & 1;
-  return {own, before ? p.keys[1 - to] : p.given, before ? p.positions[1 - to] : nullptr, p.keys[to], p.positions[to]};
+  if (p.number >= p.by_key) made = true, before += p.number - p.by_key;
+  const bool to = ((all - 1 - before) & 1) != 0;
+  KEY *const to_keys = to ? p.keys[1] : p.keys[0], *const other_keys = to ? p.keys[0] : p.keys[1];
+  int32_t *const to_positions = to ? p.positions[1] : p.positions[0], *const other_positions =
+                                                                          to ? p.positions[0] : p.positions[1];
+  own = {before ? other_keys : p.given, before ? other_positions : nullptr, to_keys, to_positions};
+  return made;
 }
+#else
+using Passes = Pass;
+__device__ __forceinline__ bool is_made(const Passes& p, Pass& own) {
+  own = p;
+  return true;
+}
+#endif
 
 __device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t shift, const Divider& length) {
 #if BY_ROW
@@ -92,8 +104,8 @@ __device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t 
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     count_digits(const Passes passes, int32_t n, int32_t shift, const Divider length, uint32_t* counts, int32_t tiles) {
   after_earlier_work();
-  const Pass pass = pass_of(passes);
-  if (!pass.is_made) return;
+  Pass pass;
+  if (!is_made(passes, pass)) return;
   __shared__ uint32_t bins[kSortWarps][kDigits];
   const int32_t first = static_cast<int32_t>(blockIdx.x) * kTile;
   for (int w = 0; w < kSortWarps; ++w) bins[w][threadIdx.x] = 0;
@@ -140,12 +152,16 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) sum_counts(uint32_t* co
 #endif
 
 #ifdef MOVE
+#if LEAVES_OUT
+extern "C" __global__ void __launch_bounds__(kSortBlock, 2)
+#else
 extern "C" __global__ void __launch_bounds__(kSortBlock)
+#endif
     move_by_digit(const Passes passes, int32_t n, int32_t shift, const Divider length, const uint32_t* counts,
                   const uint32_t* totals, int32_t tiles) {
   after_earlier_work();
-  const Pass pass = pass_of(passes);
-  if (!pass.is_made) return;
+  Pass pass;
+  if (!is_made(passes, pass)) return;
   __shared__ DigitCounts places_of;
   __shared__ uint32_t target[kDigits], sums[kSortWarps];
   __shared__ KEY staged[kTile];
@@ -160,8 +176,10 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
     const int32_t i = static_cast<int32_t>((warp * kItems + j) * 32 + lane);
     const bool is_there = i < valid;
     key[j] = is_there ? pass.from_keys[first + i] : KEY(0);
-    position[j] = static_cast<int32_t>(first + i);
-    if (pass.from_positions) position[j] = is_there ? pass.from_positions[first + i] : 0;
+    if (LEAVES_OUT ? !pass.from_positions : FIRST)
+      position[j] = static_cast<int32_t>(first + i);
+    else
+      position[j] = is_there ? pass.from_positions[first + i] : 0;
     digit[j] =
         is_there ? digit_of(key[j], position[j], shift, length) : 255;  // those beyond the end stay behind all others
   }

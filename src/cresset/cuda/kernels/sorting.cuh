@@ -5,6 +5,9 @@
 #include "ordered_keys.cuh"
 
 using Key = key_type<T>;
+// Few keys of integers so wide use all their digits: those that all share are left out, at a cost that others have for
+// nothing.
+constexpr bool kLeavesOut = is_integer<T> && sizeof(T) == 8;
 
 #ifdef ROWS
 // A block sorts a row of up to 256 * ITEMS elements. With CHOSEN the row is of those elements of a longer one that
@@ -36,21 +39,24 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
     key[j] = key_of(row[position[j]], descending != 0);
   }
 #if CHOSEN
-  const Key like = key_of(row[chosen[static_cast<int64_t>(blockIdx.x) * count]], descending != 0);
+  const int64_t some = kLeavesOut ? chosen[static_cast<int64_t>(blockIdx.x) * count] : 0;
 #else
-  const Key like = key_of(row[0], descending != 0);
+  constexpr int64_t some = 0;
 #endif
+  const Key like = kLeavesOut ? key_of(row[some], descending != 0) : Key(0);
 #pragma unroll 1
   for (int shift = 0; shift < static_cast<int>(8 * sizeof(T)); shift += 8) {
     uint32_t digit[ITEMS], place[ITEMS];
-    bool differs = false;
 #pragma unroll
-    for (int j = 0; j < ITEMS; ++j) {
-      digit[j] = static_cast<uint32_t>(key[j] >> shift) & 255;
-      differs |= static_cast<int32_t>((warp * ITEMS + j) * 32 + lane) < count &&
-                 digit[j] != (static_cast<uint32_t>(like >> shift) & 255);
+    for (int j = 0; j < ITEMS; ++j) digit[j] = static_cast<uint32_t>(key[j] >> shift) & 255;
+    if constexpr (kLeavesOut) {
+      bool differs = false;
+#pragma unroll
+      for (int j = 0; j < ITEMS; ++j)
+        differs |= static_cast<int32_t>((warp * ITEMS + j) * 32 + lane) < count &&
+                   digit[j] != (static_cast<uint32_t>(like >> shift) & 255);
+      if (!__syncthreads_or(differs ? 1 : 0)) continue;  // all share it, but for those beyond the end
     }
-    if (!__syncthreads_or(differs ? 1 : 0)) continue;  // a digit that all share, but for those beyond the end
     place_by_digit(digit, place, counts);
 #pragma unroll
     for (int j = 0; j < ITEMS; ++j) {
@@ -86,29 +92,35 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #endif
 
 #ifdef KEYS
-// Keys less `base`, which is no larger than any; and the bits in which they are not all like the first one, in two
-// words that were zero.
+// Keys less `base`, which is no larger than any; and, where digits may be left out, the bits in which they are not all
+// like the first one, in two words that were zero.
 extern "C" __global__ void __launch_bounds__(256)
     make_keys(const T* x, Key* keys, uint32_t* differing, int64_t n, int32_t descending, Key base) {
   after_earlier_work();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * 1024 + threadIdx.x;
-  const Key like = key_of(x[0], descending != 0) - base;
-  Key bits = 0;
+  if constexpr (!kLeavesOut) {
 #pragma unroll
-  for (int64_t i = first; i < first + 1024; i += 256) {
-    if (i >= n) continue;
-    const Key key = key_of(x[i], descending != 0) - base;
-    keys[i] = key;
-    bits |= key ^ like;
-  }
+    for (int64_t i = first; i < first + 1024; i += 256)
+      if (i < n) keys[i] = key_of(x[i], descending != 0) - base;
+  } else {
+    const Key like = key_of(x[0], descending != 0) - base;
+    Key bits = 0;
 #pragma unroll
-  for (int word = 0; word < static_cast<int>(sizeof(Key) / 4); ++word) {
-    auto own = static_cast<uint32_t>(static_cast<uint64_t>(bits) >> (32 * word));
+    for (int64_t i = first; i < first + 1024; i += 256) {
+      if (i >= n) continue;
+      const Key key = key_of(x[i], descending != 0) - base;
+      keys[i] = key;
+      bits |= key ^ like;
+    }
 #pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2) own |= __shfl_xor_sync(0xffffffffu, own, lanes);
-    // Most warps find nothing new.
-    if (threadIdx.x % 32 == 0 && (own & ~*static_cast<volatile uint32_t*>(differing + word)))
-      atomicOr(differing + word, own);
+    for (int word = 0; word < 2; ++word) {
+      auto own = static_cast<uint32_t>(bits >> (32 * word));
+#pragma unroll
+      for (int lanes = 16; lanes > 0; lanes /= 2) own |= __shfl_xor_sync(0xffffffffu, own, lanes);
+      // Most warps find nothing new.
+      if (threadIdx.x % 32 == 0 && (own & ~*static_cast<volatile uint32_t*>(differing + word)))
+        atomicOr(differing + word, own);
+    }
   }
 }
 #endif
