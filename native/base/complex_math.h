@@ -68,6 +68,15 @@ CRESSET_INLINE float abs(float x) { return ::fabsf(x); }
 CRESSET_INLINE double abs(double x) { return ::fabs(x); }
 CRESSET_INLINE float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 CRESSET_INLINE double fma(double a, double b, double c) { return ::fma(a, b, c); }
+#ifdef __CUDACC__
+CRESSET_INLINE void sine_and_cosine(float x, float& s, float& c) { ::sincosf(x, &s, &c); }
+CRESSET_INLINE void sine_and_cosine(double x, double& s, double& c) { ::sincos(x, &s, &c); }
+#else
+template <typename T>
+CRESSET_INLINE void sine_and_cosine(T x, T& s, T& c) {
+  s = sin(x), c = cos(x);
+}
+#endif
 }  // namespace scalar
 
 template <typename T>
@@ -232,13 +241,14 @@ CRESSET_DEVICE Complex<T> tanh(Complex<T> z) {
   }
   if (z.im == T(0)) return {scalar::tanh(z.re), z.im};
   if (!is_finite(z.im)) return {z.re == T(0) ? z.re : nan, nan};
-  const T c = scalar::cos(z.im), s = scalar::sin(z.im);
+  T s, c;
+  scalar::sine_and_cosine(z.im, s, c);
   if (scalar::abs(z.re) > ComplexRange<T>::tanh_is_one) {
     const T fall = scalar::exp(-scalar::abs(z.re));
     return {scalar::copysign(T(1), z.re), T(4) * s * c * fall * fall};
   }
-  const T rise = scalar::sinh(z.re), below = rise * rise + c * c;
-  return {rise * scalar::cosh(z.re) / below, s * c / below};
+  const T rise = scalar::sinh(z.re), below = scalar::fma(rise, rise, c * c);
+  return {rise * scalar::sqrt(scalar::fma(rise, rise, T(1))) / below, s * c / below};
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> sin(Complex<T> z) {
