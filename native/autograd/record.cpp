@@ -288,15 +288,21 @@ void record(Call& c) {
     return;
   }
   // Results behind the last one that has a gradient (places, counts, statistics) are none of the node's.
-  const auto has_gradient = [](const Tensor& t) { return !t.defined() || is_differentiable(t.dtype()); };
-  int64_t count = op.first_result_only ? 1 : c.outputs.size();
-  while (count > 1 && !has_gradient(c.outputs[count - 1])) --count;
+  const auto is_constant = [&](int64_t i) { return (op.constant_results >> i & 1) != 0; };
+  const auto has_gradient = [&](int64_t i) {
+    const Tensor& t = c.outputs[i];
+    return !is_constant(i) && (!t.defined() || is_differentiable(t.dtype()));
+  };
+  int64_t count = c.outputs.size();
+  while (count > 1 && !has_gradient(count - 1)) --count;
   for (int64_t i = 0; i < count; ++i) {
     const Tensor& t = c.outputs[i];
-    if (t.defined())
-      set_history(t, holder);
-    else
+    if (!t.defined())
       node->results.push_back({});
+    else if (is_constant(i))
+      node->results.push_back({t.sizes(), t.dtype(), t.device()});
+    else
+      set_history(t, holder);
   }
 }
 

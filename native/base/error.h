@@ -8,7 +8,17 @@
 
 namespace cresset {
 
-enum class ErrorKind : uint8_t { runtime, value, type, index, not_implemented, out_of_memory, buffer, assertion };
+enum class ErrorKind : uint8_t {
+  runtime,
+  value,
+  type,
+  index,
+  not_implemented,
+  out_of_memory,
+  buffer,
+  assertion,
+  linear_algebra,  // a matrix without the asked-for answer
+};
 
 class Error : public std::exception {
  public:

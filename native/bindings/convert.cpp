@@ -6,6 +6,13 @@
 
 namespace cresset {
 
+// One of the package's own exceptions.
+static void set_error_of(const char* module, const char* name, const char* message) {
+  const Ref errors(PyImport_ImportModule(module));
+  const Ref type(errors ? PyObject_GetAttrString(errors.get(), name) : nullptr);
+  if (type) PyErr_SetString(type.get(), message);
+}
+
 void set_python_error() {
   try {
     throw;
@@ -13,10 +20,9 @@ void set_python_error() {
   } catch (nanobind::python_error& e) {
     e.restore();
   } catch (const cuda::OutOfMemory& e) {
-    const Ref errors(PyImport_ImportModule("cresset.cuda.errors"));
-    const Ref type(errors ? PyObject_GetAttrString(errors.get(), "OutOfMemoryError") : nullptr);
-    if (type) PyErr_SetString(type.get(), e.what());
+    set_error_of("cresset.cuda.errors", "OutOfMemoryError", e.what());
   } catch (const Error& e) {
+    if (e.kind() == ErrorKind::linear_algebra) return set_error_of("cresset.linalg.checking", "LinAlgError", e.what());
     PyObject* type = PyExc_RuntimeError;
     switch (e.kind()) {
       case ErrorKind::value: type = PyExc_ValueError; break;

@@ -53,7 +53,7 @@ NB_MODULE(native_of_the_main_interpreter, m) {
     add_program(m.ptr());
     add_cuda(m.ptr());
     add_cuda_libraries(m.ptr());
-    add_fortran(m.ptr());
+    add_lapack(m.ptr());
     add_distributed(m.ptr());
   } catch (...) {
     set_python_error();

@@ -562,12 +562,14 @@ PyObject* as_subclass(PyObject*, PyObject* args) {
     return wrap_as(c.outputs[0], reinterpret_cast<PyTypeObject*>(type));
   });
 }
-// named_results(name, fields): for functions that are made of others.
+// named_results(name, fields): for functions that are made of others; of an operator, the type that it gives.
 PyObject* named_results(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const char* name;
     PyObject* fields;
     if (!PyArg_ParseTuple(args, "sO!", &name, &PyTuple_Type, &fields)) return nullptr;
+    if (const Operator* op = Registry::instance().find(name))
+      if (PyTypeObject* type = result_type_of(*op)) return Py_NewRef(reinterpret_cast<PyObject*>(type));
     std::vector<std::string> results;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields); ++i) {
       const char* field = PyUnicode_AsUTF8(PyTuple_GET_ITEM(fields, i));

@@ -176,7 +176,7 @@ void add_dispatching(PyObject* module);
 void add_function_type(PyObject* module);
 void add_cuda(PyObject* module);
 void add_cuda_libraries(PyObject* module);
-void add_fortran(PyObject* module);
+void add_lapack(PyObject* module);
 
 // The dotted path of the module whose call the thread is in; empty: in none (module_type.cpp).
 std::string running_module_path();

@@ -54,7 +54,7 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
                 : flags & kReadsNothing ? Aliasing::unread
                                         : Aliasing::any;
   op.shares_results = flags & kSharesResults;
-  op.first_result_only = flags & kFirstResultOnly;
+  op.constant_results = flags & kFirstResultOnly ? ~1u : 0;
   op.composite = flags & kComposite;
   op.random = op.signature.index_of("generator") >= 0 || flags & kRandom;
   op.gives_layout = flags & kGivesLayout;

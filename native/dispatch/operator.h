@@ -82,14 +82,14 @@ class Operator {
   Aliasing aliasing = Aliasing::any;  // of what it writes (out=, or what it mutates) with what it reads
   bool differentiable = true;
   bool is_method = true, is_function = true;
-  bool random = false;        // draws random numbers
-  bool gives_layout = false;  // is asked for a layout: its result is not the argument where only the layout differs
-  bool composite = false;     // run is made of other operators, which record themselves
-  bool first_result_only = false;  // of several results only the first has a gradient (the others are statistics)
-  uint8_t autocast = 0;            // see dispatch/autocast.h
-  bool knows_layout = false;       // works on private images as they lie: Note [Private layout]
-  bool shares_results = false;     // several results may be views of one another (split)
-  std::string node_name;           // AddBackward0
+  bool random = false;            // draws random numbers
+  bool gives_layout = false;      // is asked for a layout: its result is not the argument where only the layout differs
+  bool composite = false;         // run is made of other operators, which record themselves
+  uint32_t constant_results = 0;  // bit i: result i has no gradient (statistics, permutations)
+  uint8_t autocast = 0;           // see dispatch/autocast.h
+  bool knows_layout = false;      // works on private images as they lie: Note [Private layout]
+  bool shares_results = false;    // several results may be views of one another (split)
+  std::string node_name;          // AddBackward0
   const char* (*node_name_of)(const Call&) =
       nullptr;  // another name for some calls (mm, mv and dot of matmul), or null
   std::string doc;

@@ -129,3 +129,46 @@ def test_random_projections_draw_the_same_numbers(program):
 def test_names_and_parameters_are_those_of_pytorch():
     names = [name for name in dir(torch.linalg) if not name.startswith("_") and name != "common_notes"]
     assert set(names) <= set(dir(cresset.linalg)), set(names) - set(dir(cresset.linalg))
+
+
+LAYOUTS = {
+    "rows": lambda x: x,
+    "columns": lambda x: x.mT.contiguous().mT,
+    "every other": lambda x: x.repeat_interleave(2, -1)[..., ::2],
+}
+# Of square A (P, positive-definite) and D: also where plain loops end and LAPACK begins.
+FACTORS = [
+    "lib.linalg.cholesky(P)", "lib.linalg.cholesky(P, upper=True)", "lib.linalg.lu(A)", "lib.linalg.lu_factor(A)",
+    "lib.linalg.qr(A)", "lib.linalg.qr(A[..., :2])", "lib.linalg.qr(A[..., :2, :])",
+    "lib.linalg.qr(A[..., :2], mode='complete')", "lib.geqrf(A)", "lib.linalg.householder_product(*lib.geqrf(A))",
+    "lib.linalg.inv(P)", "lib.linalg.det(P / n)", "lib.linalg.slogdet(P)", "lib.linalg.solve(P, D)",
+    "lib.linalg.solve(P, D[..., 0])", "lib.linalg.solve(P, D.mT, left=False)",
+    "lib.linalg.solve_triangular(P, D, upper=True)",
+    "lib.linalg.solve_triangular(P, D.mT, upper=False, left=False)",
+    "lib.linalg.lu_solve(*lib.linalg.lu_factor(P), D, adjoint=True)",
+    "lib.linalg.lu_solve(*lib.linalg.lu_factor(P), D.mT, left=False, adjoint=True)",
+    "lib.cholesky_solve(D, lib.linalg.cholesky(P))", "lib.cholesky_inverse(lib.linalg.cholesky(P, upper=True), True)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [1, 2, 16, 17, 32, 33])
+@pytest.mark.parametrize("program", FACTORS)
+def test_factors_of_every_size_and_layout_are_those_of_pytorch(program, n):
+    generator = torch.Generator().manual_seed(n)
+    for dtype, batch, layout in (
+        ("float32", (), "rows"), ("float64", (2,), "columns"), ("complex64", (3, 2), "every other"),
+        ("complex128", (), "columns"), ("float64", (0,), "rows"),
+    ):  # fmt: skip
+        A = torch.randn(*batch, n, n, dtype=getattr(torch, dtype), generator=generator)
+        D = torch.randn(*batch, n, 3, dtype=A.dtype, generator=generator)
+        made = {"A": A, "D": D, "P": A @ A.mH + n * torch.eye(n, dtype=A.dtype)}
+        found = []
+        for lib, of in ((cresset, lambda x: cresset.from_numpy(x.numpy().copy())), (torch, lambda x: x)):
+            result = eval(program, {"lib": lib, "n": n, **{k: LAYOUTS[layout](of(v)) for k, v in made.items()}})
+            found.append(result if isinstance(result, tuple) else (result,))
+        compare(tuple(found[0]), tuple(found[1]))
+        for one, other in zip(*found, strict=True):
+            if one.numel():
+                assert [s for s, n in zip(one.stride(), one.shape, strict=True) if n > 1] == [
+                    s for s, n in zip(other.stride(), other.shape, strict=True) if n > 1
+                ], (program, dtype, batch, layout)

@@ -25,6 +25,7 @@ ABOUT_ALL = {"aten_table", "hostile_arguments", "private_layout", "rare_calls", 
 NATIVE_MACHINERY = {
     "channel_sums", "fold", "gemm", "indexed_walk", "ordered_items", "patches", "older_overload", "update", "backend",
     "compact", "cpu",
+    "lapack",
     "activity", "background", "compile", "cublas", "cudnn", "cufft", "cupti", "cusolver",
     "device", "driver", "fault", "fused", "group_text",
     "copies", "launch", "library", "lookback", "many", "nccl", "slots",

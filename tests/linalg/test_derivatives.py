@@ -159,3 +159,14 @@ def test_a_loss_that_depends_on_the_phase_of_complex_vectors_is_refused(name):
     loss = sum(part.imag.sum() for part in results if part.ndim == 2 and part.is_complex())
     with pytest.raises(RuntimeError, match="ill-defined"):
         loss.backward()
+
+
+def test_residuals_that_are_not_given_have_no_part_in_the_gradient_of_lstsq():
+    A, B = matrix(5, 2), matrix(5, 3)
+    found = linalg.lstsq(A, B)
+    assert found.residuals.shape == (0,)
+    (found.solution.sum() + found.residuals.sum()).backward()
+    both = A.grad, B.grad
+    A.grad = B.grad = None
+    linalg.lstsq(A, B).solution.sum().backward()
+    assert A.grad.equal(both[0]) and B.grad.equal(both[1])

@@ -1,6 +1,8 @@
 """Functions of linalg on matrices whose answers can be worked out by hand, and the errors they raise."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -355,17 +357,23 @@ def test_an_argument_of_another_type_is_a_type_error(call):
 
 
 @pytest.mark.cpu_only("LAPACK's library")
-def test_without_lapack_the_package_to_install_is_named(monkeypatch):
-    from cresset.linalg import lapack
+def test_without_lapack_the_package_to_install_is_named_and_small_matrices_need_none():
+    program = """
+from cresset import eye, linalg
+from cresset.linalg import lapack
 
-    lapack._library.cache_clear()
-    lapack._routine.cache_clear()
-    monkeypatch.setattr(lapack, "_candidates", lambda: iter(()))
+lapack.places = lambda: []
+print(linalg.inv(2 * eye(2)).tolist())
+for call in (linalg.eigvalsh, lambda A: linalg.inv(eye(100))):
     try:
-        with pytest.raises(RuntimeError, match="pip install scipy-openblas64"):
-            linalg.inv(cresset.eye(2))
-    finally:
-        lapack._library.cache_clear()
+        call(eye(2))
+    except RuntimeError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    inverse, *errors = done.stdout.splitlines()
+    assert inverse == "[[0.5, 0.0], [0.0, 0.5]]" and len(errors) == 2
+    assert all("pip install scipy-openblas64" in error for error in errors)
 
 
 @pytest.mark.parametrize("sizes", [(0, 0), (0, 3), (3, 0)])
@@ -448,3 +456,25 @@ def test_the_older_forms_take_the_names_of_arguments_that_pytorch_s_parser_has()
 def test_whether_rows_are_exchanged_is_a_bool(factor):
     with pytest.raises(TypeError, match="argument 'pivot' must be bool, not list"):
         factor(cresset.eye(2), pivot=[0])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
+def test_numbers_whose_squares_have_no_room_are_factorized(size):
+    A = cresset.tensor([[3.0, 1.0], [4.0, 2.0]], dtype=cresset.float64)
+    Q, R = linalg.qr(size * A)
+    assert close(Q @ (R / size), A, 1e-12) and close(Q.mT @ Q, cresset.eye(2, dtype=Q.dtype), 1e-12)
+    assert close(R.abs() / size, cresset.tensor([[5.0, 2.2], [0.0, 0.4]], dtype=Q.dtype), 1e-12)
+
+
+def test_a_batch_gives_what_its_matrices_give_whatever_the_threads():
+    before = cresset.get_num_threads()
+    A = cresset.randn(300, 24, 24)
+    try:
+        found = []
+        for threads in (1, 2):
+            cresset.set_num_threads(threads)
+            found.append([*linalg.qr(A), *linalg.lu_factor(A), linalg.cholesky(A @ A.mT + cresset.eye(24))])
+    finally:
+        cresset.set_num_threads(before)
+    assert all(one.equal(other) for one, other in zip(*found, strict=True))
+    assert linalg.qr(A[7]).Q.equal(found[0][0][7])

@@ -98,4 +98,4 @@ def test_its_class_sees_the_routine_and_whether_it_failed():
     Held.seen.clear()
     with pytest.raises(linalg.LinAlgError, match="not positive-definite"):
         linalg.cholesky(Held(-cresset.eye(2)))
-    assert {"cresset.linalg_potrf.default", "cresset.linalg_first_failure.default"} <= set(Held.seen)
+    assert Held.seen == ["aten.linalg_cholesky_ex.default", "aten._linalg_check_errors.default"]

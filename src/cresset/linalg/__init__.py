@@ -1,39 +1,38 @@
-"""torch.linalg: norms, products, factorizations, equations and eigenvalues of matrices and batches of them."""
+"""torch.linalg: norms, products, factorizations, equations and eigenvalues of matrices and batches of them. What has
+kernels of its own is native; its derivatives and documentation stand in ops/linalg_factors.py, linalg_equations.py and
+linalg_values.py.
+"""
 
+import cresset as _cresset
+
+from .. import _native
 from ..ops import autocast as _autocast
 from ..ops import registry as _registry
 from ..show import missing_names as _missing_names
 from .checking import LinAlgError
-from .determinants import det, slogdet
-from .eigen import eig, eigh, eigvals, eigvalsh, svd, svdvals
 from .exponential import matrix_exp
-from .factorizations import (
-    cholesky,
-    cholesky_ex,
-    householder_product,
-    ldl_factor,
-    ldl_factor_ex,
-    lu,
-    lu_factor,
-    lu_factor_ex,
-    qr,
-)
 from .norms import cond, matrix_norm, norm, vector_norm
 from .products import cross, diagonal, matmul, matrix_power, multi_dot, vander, vecdot
-from .solving import (
-    inv,
-    inv_ex,
-    ldl_solve,
-    lstsq,
-    lu_solve,
-    matrix_rank,
-    pinv,
-    solve,
-    solve_ex,
-    tensorinv,
-    tensorsolve,
-)
-from .triangular import solve_triangular
+from .solving import lstsq, matrix_rank, pinv, tensorinv, tensorsolve
+
+
+def _operator(name):
+    """A native operator by PyTorch's name for it."""
+    return _native.face(getattr(_cresset, "linalg_" + name), "linalg_" + name, "torch._C._linalg")
+
+
+cholesky, cholesky_ex = _operator("cholesky"), _operator("cholesky_ex")
+det, slogdet = _operator("det"), _operator("slogdet")
+eig, eigvals = _operator("eig"), _operator("eigvals")
+eigh, eigvalsh = _operator("eigh"), _operator("eigvalsh")
+householder_product = _operator("householder_product")
+inv, inv_ex = _operator("inv"), _operator("inv_ex")
+ldl_factor, ldl_factor_ex, ldl_solve = _operator("ldl_factor"), _operator("ldl_factor_ex"), _operator("ldl_solve")
+lu, lu_factor, lu_factor_ex = _operator("lu"), _operator("lu_factor"), _operator("lu_factor_ex")
+lu_solve = _operator("lu_solve")
+qr = _operator("qr")
+solve, solve_ex, solve_triangular = _operator("solve"), _operator("solve_ex"), _operator("solve_triangular")
+svd, svdvals = _operator("svd"), _operator("svdvals")
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",

@@ -1,13 +1,10 @@
-"""How functions of linalg are called: with tensors, with out=, into which results are copied, and with or without
-derivatives.
-"""
+"""How functions of linalg are called: with tensors, and with out=, into which results are copied."""
 
 import functools
 import inspect
 
 import cresset
 
-from ..autograd import forward_ad
 from ..ops.registry import _with_out
 
 # The parameters that are tensors, in all functions of linalg.
@@ -37,13 +34,6 @@ def with_out(definition=None, *, casts=False, result="result"):
     if definition is None:
         return functools.partial(with_out, casts=casts, result=result)
     return _with_out(with_tensors(definition), "linalg." + definition.__name__, casts, result)
-
-
-def is_differentiated(*tensors):
-    """Whether a derivative of the result may be asked for. If not, a cheaper routine can do."""
-    if cresset.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        return True
-    return forward_ad.Level.depth >= 0 and bool(forward_ad.levels_of(tensors))
 
 
 def identity_in_place_of(A):

@@ -1,9 +1,8 @@
-"""What every function of linalg asks of its arguments, and the error it raises when a matrix has no answer."""
+"""What the functions of linalg that are made of others ask of their arguments, and the error for a matrix without an
+answer.
+"""
 
 import cresset
-
-from .. import _native
-from ..ops.batches import all_samples
 
 _HALVES = (cresset.float16, cresset.bfloat16)
 
@@ -80,28 +79,3 @@ def real_dtype(dtype):
 def is_without_values(tensor):
     """Whether a tensor has a shape and no values: of the meta device, or fake."""
     return tensor.is_meta or getattr(tensor, "is_fake", False) is True
-
-
-def first_failure(info):
-    """(place in the batch, LAPACK's number) of the first matrix that failed, or None. Place is "" for a single
-    matrix."""
-    if is_without_values(info):
-        return None
-    if _native.is_dispatched(info):
-        from ..dispatch import handling  # upward: somebody else answers
-
-        return handling.give_own("linalg_first_failure", first_failure, (info,))
-    info = all_samples(info)
-    if not info.numel() or not bool(info.any()):
-        return None
-    numbers = info.reshape(-1).tolist()
-    place = next(i for i, number in enumerate(numbers) if number)
-    return (f"(Batch element {place}): " if info.ndim else ""), numbers[place]
-
-
-def check_info(who, info, sentence):
-    """Raise LinAlgError for the first matrix that failed; `sentence` may name LAPACK's number as {}."""
-    failure = first_failure(info)
-    if failure is not None:
-        place, number = failure
-        raise LinAlgError(f"{who}: {place}" + sentence.format(number))

@@ -1,4 +1,4 @@
-"""Matrices as LAPACK and cuSOLVER want them: column after column, those of a batch one after the other."""
+"""Matrices as cuSOLVER wants them: column after column, those of a batch one after the other."""
 
 import cresset
 
@@ -17,15 +17,6 @@ def in_columns(tensor):
     """The same matrices to read: themselves where they lie so, else a copy."""
     tensor = tensor.detach()
     return tensor if tensor.mT.is_contiguous() and not tensor.is_conj() else column_major(tensor)
-
-
-def to_read(tensor):
-    """The same matrices and how a routine has to read them, column after column: as they are ("N"), transposed ("T") or
-    conjugated and transposed ("C"). Copied only where they lie neither by columns nor by rows.
-    """
-    if tensor.is_contiguous():
-        return tensor.detach(), b"C" if tensor.is_conj() else b"T"
-    return in_columns(tensor), b"N"
 
 
 def uninitialized(like, *sizes, dtype=None):

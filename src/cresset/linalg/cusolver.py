@@ -1,5 +1,5 @@
-"""cuSOLVER and cuBLAS for tensors of a CUDA device: routines with the names, arguments and results of those in
-lapack.py.
+"""cuSOLVER and cuBLAS for tensors of a CUDA device: routines with the names of LAPACK's, of which the operators are
+made (on_cuda.py).
 
 Each takes tensors that its caller has checked and works on column-major copies. Nothing here is recorded for
 derivatives, and nothing waits for the device, except where singular values have not converged.
@@ -211,8 +211,6 @@ def _by_bidiagonals(A, vectors, full_matrices):
 
 
 def geev(A, vectors):
-    from .lapack import paired
-
     n, is_complex, info = A.size(-1), A.is_complex(), _infos(A)
     values = uninitialized(A, n if is_complex else 2 * n)
     V = uninitialized(A, n, n) if vectors else None
@@ -222,6 +220,18 @@ def geev(A, vectors):
         return values, V, info
     real, imaginary = values[..., :n], values[..., n:]
     return cresset.complex(real, imaginary), (paired(V, imaginary) if vectors else None), info
+
+
+def paired(V, imaginary):
+    """Real matrices' eigenvectors: of a pair of conjugate values, geev gives the real and the imaginary part as
+    columns.
+    """
+    # Column j opens a pair if its value's imaginary part is positive; column j + 1 then closes it.
+    opens, closes = (imaginary > 0).unsqueeze(-2), (imaginary < 0).unsqueeze(-2)
+    following, previous = V.roll(-1, -1), V.roll(1, -1)
+    real = cresset.where(closes, previous, V)
+    zero = cresset.zeros((), dtype=V.dtype, device=V.device)
+    return cresset.complex(real, cresset.where(opens, following, cresset.where(closes, -V, zero)))
 
 
 def least_squares(A, B, _rcond, _driver):

@@ -1,4 +1,4 @@
-"""Linear equations, inverses and least squares."""
+"""Pseudo-inverses, least squares and equations of tensors, made of the operators on matrices."""
 
 import math
 from typing import Any
@@ -9,233 +9,9 @@ from .._native import name_node
 from ..autograd.function import BatchFunction
 from ..ops import return_types
 from ..ops.autocast import autocast
-from ..ops.batches import all_samples
-from . import lapack
-from .calling import is_differentiated, with_out
-from .checking import (
-    check_info,
-    check_matrix,
-    check_same_dtype,
-    check_square,
-    is_without_values,
-    name_of,
-    real_dtype,
-)
-from .eigen import check_svd
-from .factorizations import check_pivots, unpack
-from .triangular import SolveTriangular, broadcast_batches, solve_triangular
-
-
-class Solve(BatchFunction):
-    """A X = B."""
-
-    _node_name = "LinalgSolveExBackward0"
-
-    @staticmethod
-    def forward(ctx, A, B):
-        LU, pivots, info = lapack.getrf(A)
-        X = lapack.getrs(LU, pivots, B)
-        ctx.mark_non_differentiable(info)
-        ctx.factors = LU, pivots
-        ctx.save_for_backward(A, X)
-        return X, info
-
-    @staticmethod
-    def backward(ctx, grad, _):
-        """gB = A⁻ᴴ gX and gA = -gB Xᴴ."""
-        A, X = ctx.saved_tensors
-        if cresset.is_grad_enabled():
-            gB = Solve.apply(A.mH, grad)[0]
-        else:
-            gB = lapack.getrs(*ctx.factors, grad, b"C")
-        return -(gB @ X.mH) if ctx.needs_input_grad[0] else None, gB
-
-
-class Inverse(BatchFunction):
-    """X = A⁻¹."""
-
-    _node_name = "LinalgInvExBackward0"
-
-    @staticmethod
-    def forward(ctx, A):
-        LU, pivots, info = lapack.getrf(A)
-        identity = cresset.eye(A.size(-1), dtype=A.dtype, device=A.device)
-        X = lapack.getrs(LU, pivots, identity.expand(A.shape))
-        ctx.mark_non_differentiable(info)
-        ctx.save_for_backward(X)
-        return X, info
-
-    @staticmethod
-    def backward(ctx, grad, _):
-        """gA = -Xᴴ gX Xᴴ."""
-        (X,) = ctx.saved_tensors
-        return -(X.mH @ grad @ X.mH)
-
-
-_SINGULAR = (
-    "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular."
-)
-
-
-@autocast(cpu="float32")
-@with_out
-def inv_ex(A, *, check_errors=False) -> Any:
-    """`inv` that reports a singular matrix in `info`: 0 is fine, k says that element k of U in A = P L U is zero.
-
-    >>> cresset.linalg.inv_ex(cresset.zeros(2, 2)).info
-    tensor(1, dtype=torch.int32)
-    """
-    check_square("linalg.inv_ex", A)
-    X, info = Inverse.apply(A)
-    if check_errors:
-        check_info("linalg.inv_ex", info, _SINGULAR)
-    return return_types.linalg_inv_ex((X, info))
-
-
-@autocast(cpu="float32")
-@with_out
-def inv(A):
-    """The inverse: the X with A X = I. To solve equations, `solve` is faster and more exact.
-
-    >>> cresset.linalg.inv(cresset.tensor([[2.0, 0.0], [0.0, 4.0]]))
-    tensor([[0.5000, 0.0000],
-            [0.0000, 0.2500]])
-    """
-    check_square("linalg.inv", A)
-    X, info = Inverse.apply(A)
-    check_info("linalg.inv", info, _SINGULAR)
-    return X
-
-
-def _solve(who, A, B, left):
-    """(X, info) of A X = B, or X A = B."""
-    check_square(who, A)
-    check_same_dtype(who, A, B)
-    # B is a vector, or a batch of them, if it has the shape of A without its last dimension.
-    of_vectors = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
-    if of_vectors and not left:
-        raise RuntimeError(
-            f"{who}: Vector broadcasting of the left hand side is not supported for left=False. "
-            "In this case linalg.solve is equivalent to B / A.squeeze(-1)"
-        )
-    if of_vectors:
-        B = B.unsqueeze(-1)
-    check_matrix(who, B, "B")
-    A, B = broadcast_batches(who, A, B, left)
-    if left:
-        X, info = Solve.apply(A, B)
-    else:
-        X, info = Solve.apply(A.mT, B.mT)
-        X = X.mT
-    return name_node(X.squeeze(-1) if of_vectors else X, "LinalgSolveExBackward0"), info
-
-
-@autocast(cpu="float32")
-@with_out
-def solve_ex(A, B, *, left=True, check_errors=False) -> Any:
-    """`solve` that reports a singular matrix in `info`: 0 is fine, k says that element k of U in A = P L U is zero.
-
-    >>> cresset.linalg.solve_ex(cresset.eye(2), cresset.tensor([1.0, 2.0])).result
-    tensor([1., 2.])
-    """
-    X, info = _solve("linalg.solve_ex", A, B, left)
-    if check_errors:
-        check_info("linalg.solve_ex", info, "The solver failed because the input matrix is singular.")
-    return return_types.linalg_solve_ex((X, _of_each_matrix(info, A.shape[:-2])))
-
-
-def _of_each_matrix(info, batch):
-    """One number for each matrix, though the right-hand sides may have made more of them by broadcasting."""
-    if info.shape == batch:
-        return info
-    if info.numel() == 0:
-        return info.new_zeros(batch)
-    info = info[(0,) * (info.ndim - len(batch))]
-    for d, size in enumerate(batch):
-        info = info.narrow(d, 0, size)
-    return info
-
-
-@autocast(cpu="float32")
-@with_out
-def solve(A, B, *, left=True):
-    """The X with A X = B (X A = B unless `left`), for square A. B may be a vector.
-
-    >>> cresset.linalg.solve(cresset.tensor([[2.0, 0.0], [0.0, 4.0]]), cresset.tensor([2.0, 8.0]))
-    tensor([1., 2.])
-    """
-    X, info = _solve("linalg.solve", A, B, left)
-    check_info("linalg.solve", info, "The solver failed because the input matrix is singular.")
-    return X
-
-
-@with_out
-def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
-    """The X with A X = B, from `lu_factor(A)` (X A = B unless `left`; with Aᴴ for A if `adjoint`).
-
-    >>> A = cresset.tensor([[2.0, 0.0], [0.0, 4.0]])
-    >>> cresset.linalg.lu_solve(*cresset.linalg.lu_factor(A), cresset.tensor([[2.0], [8.0]]))
-    tensor([[1.],
-            [2.]])
-    """
-    who = "linalg.lu_solve"
-    check_square(who, LU, "LU")
-    check_matrix(who, B, "B")
-    check_same_dtype(who, LU, B, ("LU", "B"))
-    check_pivots(who, LU, pivots)
-    LU, B = broadcast_batches(who, LU, B, left)
-    pivots = pivots.expand(LU.shape[:-1])
-    if not left:
-        # X A = B is Aᴴ Xᴴ = Bᴴ.
-        return name_node(_lu_solve(LU, pivots, B.mH, not adjoint).mH, SolveUpper._node_name)
-    return name_node(_lu_solve(LU, pivots, B, adjoint), SolveUpper._node_name)
-
-
-class SolveUpper(SolveTriangular):
-    """U X = Y: the last step to the X with L U X = B."""
-
-    _node_name = "LinalgLuSolveBackward0"
-
-
-def _lu_solve(LU, pivots, B, adjoint):
-    if not is_differentiated(LU, B):
-        return lapack.getrs(LU, pivots, B, b"C" if adjoint else b"N")
-    P, L, U = unpack(LU, pivots, "LuUnpackBackward0")
-    if adjoint:
-        Y = solve_triangular(U.mH, B, upper=False)
-        return P @ solve_triangular(L.mH, Y, upper=True, unitriangular=True)
-    Y = solve_triangular(L, P.mT @ B, upper=False, unitriangular=True)
-    return SolveUpper.apply(U, Y, True, True, False)
-
-
-@with_out
-def ldl_solve(LD, pivots, B, *, hermitian=False):
-    """The X with A X = B, from `ldl_factor(A)`.
-
-    >>> A = cresset.tensor([[2.0, 0.0], [0.0, 4.0]])
-    >>> cresset.linalg.ldl_solve(*cresset.linalg.ldl_factor(A), cresset.tensor([[2.0], [8.0]]))
-    tensor([[1.],
-            [2.]])
-    """
-    who = "linalg.ldl_solve"
-    check_square(who, LD, "LD")
-    check_matrix(who, B, "B")
-    check_same_dtype(who, LD, B, ("LD", "B"))
-    check_pivots(who, LD, pivots)
-    LD, B = broadcast_batches(who, LD, B)
-    return _LDLSolve.apply(LD, pivots.expand(LD.shape[:-1]), B, hermitian)
-
-
-class _LDLSolve(BatchFunction):
-    """A X = B with A = L D Lᵀ or L D Lᴴ."""
-
-    @staticmethod
-    def forward(ctx, LD, pivots, B, hermitian):
-        return lapack.sytrs(LD, pivots, B, hermitian)
-
-    @staticmethod
-    def backward(ctx, grad):
-        raise NotImplementedError("the derivative for 'linalg_ldl_solve' is not implemented.")
+from ..ops.linalg_equations import gradient_through_pseudo_inverse
+from .calling import with_out
+from .checking import check_matrix, check_same_dtype, check_square, name_of, real_dtype
 
 
 class PseudoInverse(BatchFunction):
@@ -246,13 +22,11 @@ class PseudoInverse(BatchFunction):
     @staticmethod
     def forward(ctx, A, atol, rtol, hermitian):
         if hermitian:
-            values, vectors, info = lapack.syevd(A, False, True)
-            check_info("linalg.pinv", info, "The algorithm failed to converge (error code: {}).")
+            values, vectors = cresset.linalg_eigh(A)
             left, size = vectors, values.abs()
             right = vectors.mH
         else:
-            left, values, right, info = lapack.gesdd(A, True)
-            check_svd(info)
+            left, values, right = cresset.linalg_svd(A, full_matrices=False)
             size = values
         kept = size > _bound(size, atol, rtol)
         inverse = cresset.where(kept, 1 / values, values.new_zeros(())).to(A.dtype)
@@ -264,13 +38,6 @@ class PseudoInverse(BatchFunction):
     def backward(ctx, grad):
         A, P = ctx.saved_tensors
         return gradient_through_pseudo_inverse(grad, A, P), None, None, None
-
-
-def gradient_through_pseudo_inverse(grad, A, P):
-    """gA = -Pᴴ gP Pᴴ + (I - A P) gPᴴ P Pᴴ + Pᴴ P gPᴴ (I - P A)   (Golub and Pereyra)."""
-    first = grad.mH @ P @ P.mH
-    second = P.mH @ P @ grad.mH
-    return -(P.mH @ grad @ P.mH) + (first - A @ (P @ first)) + (second - (second @ P) @ A)
 
 
 def _tolerances(who, A, atol, rtol):
@@ -343,55 +110,6 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
         return (values > _bound(values, atol, rtol)).sum(-1)
 
 
-class LeastSquares(BatchFunction):
-    """The X that makes ‖A X - B‖ least."""
-
-    _node_name = "LinalgLstsqBackward0"
-
-    @staticmethod
-    def forward(ctx, A, B, rcond, driver):
-        X, rank, values, info = lapack.least_squares(A, B, rcond, driver)
-        check_info(
-            "linalg.lstsq",
-            info,
-            "The least squares solution could not be computed because the input matrix does not have full rank "
-            "(error code: {})."
-            if driver == "gels"
-            else "The algorithm failed to converge (error code: {}).",
-        )
-        n, real = A.size(-1), real_dtype(A.dtype)
-        X = X[..., :n, :].clone()
-        # Residuals are given where the solution is unique and leaves some: never by gelsy, as in PyTorch.
-        ctx.has_residuals = (
-            driver != "gelsy"
-            and A.size(-2) > n
-            and (driver == "gels" or is_without_values(rank) or bool((all_samples(rank) == n).all()))
-        )
-        residuals = (A @ X - B).abs().square().sum(-2) if ctx.has_residuals else A.new_empty(0, dtype=real)
-        rank = A.new_empty(0, dtype=cresset.int64) if rank is None else rank
-        values = A.new_empty(0, dtype=real) if values is None else values
-        ctx.save_for_backward(A, B, X)
-        ctx.mark_non_differentiable(rank, values)
-        return X, residuals, rank, values
-
-    @staticmethod
-    def backward(ctx, gX, g_residuals, *_):
-        """X = A⁺ B: gB = A⁺ᴴ gX, and gA comes through A⁺ with gP = gX Bᴴ.
-
-        Residuals ‖A X - B‖² depend on X only in second order, so they add D Xᴴ to gA and take D from gB, D = 2 (A X -
-        B) g.
-        """
-        A, B, X = ctx.saved_tensors
-        P = pinv(A)
-        gA = gradient_through_pseudo_inverse(gX @ B.mH, A, P) if ctx.needs_input_grad[0] else None
-        gB = P.mH @ gX
-        if ctx.has_residuals:
-            difference = 2 * (A @ X - B) * g_residuals.unsqueeze(-2)
-            gA = None if gA is None else gA + difference @ X.mH
-            gB = gB - difference
-        return gA, gB, None, None
-
-
 def _before_broadcast(found, own, batch):
     """What was found for each matrix of a batch that was broadcast from the sizes `own`: once for each of those."""
     if not found.numel():
@@ -440,12 +158,15 @@ def lstsq(A, B, rcond=None, *, driver=None) -> Any:
         )
     if of_vectors:
         B = B.unsqueeze(-1)
-    own, batch = A.shape[:-2], cresset.broadcast_shapes(A.shape[:-2], B.shape[:-2])
-    A, B = A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
+    own = batch = A.shape[:-2]
+    if own != B.shape[:-2]:
+        batch = cresset.broadcast_shapes(own, B.shape[:-2])
+        A, B = A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
     m, n = A.shape[-2:]
     default = cresset.finfo(A.dtype).eps * max(m, n)
-    X, residuals, rank, values = LeastSquares.apply(A, B, float(default if rcond is None else rcond), driver)
-    rank, values = _before_broadcast(rank, own, batch), _before_broadcast(values, own, batch)
+    X, residuals, rank, values = cresset._linalg_lstsq(A, B, float(default if rcond is None else rcond), driver)
+    if own != batch:
+        rank, values = _before_broadcast(rank, own, batch), _before_broadcast(values, own, batch)
     return return_types.linalg_lstsq((X.squeeze(-1) if of_vectors else X, residuals, rank, values))
 
 
@@ -466,7 +187,7 @@ def tensorinv(A, ind=2):
             "linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == "
             f"prod(self.shape[:ind]), but got {math.prod(columns)} != {n}"
         )
-    return name_node(inv(A.reshape(n, n)).reshape(columns + rows), "ReshapeAliasBackward0")
+    return name_node(cresset.linalg_inv(A.reshape(n, n)).reshape(columns + rows), "ReshapeAliasBackward0")
 
 
 @autocast(cpu="float32")
@@ -487,4 +208,4 @@ def tensorsolve(A, B, dims=None):
             f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {math.prod(A.shape[: B.ndim])}"
         )
     n = math.prod(shape)
-    return solve(A.reshape(n, n), B.reshape(n)).reshape(shape)
+    return cresset.linalg_solve(A.reshape(n, n), B.reshape(n)).reshape(shape)

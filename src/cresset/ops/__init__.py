@@ -13,7 +13,8 @@ TOPICS = (
     "softmax", "normalization", "loss", "margin", "alignments", "indexing", "scatter",
     "sorting", "matmul", "matmul_contraction", "cross", "attention", "recurrence", "convolution", "pooling",
     "rearrange", "join", "diagonal", "statistics",
-    "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse",
+    "difference", "histogram", "distance", "compare", "window", "fourier",
+    "linalg_factors", "linalg_equations", "linalg_values", "linalg", "foreach", "scaling", "sparse",
     "sparse_layout", "nested_layout", "segment", "check",
     "bits", "quantize", "packed_weights", "padding", "columns", "resampling", "grid",
 )  # fmt: skip

@@ -19,7 +19,7 @@ def det(input):
     >>> cresset.det(cresset.tensor([[1.0, 2.0], [0.0, 3.0]]))
     tensor(3.)
     """
-    return cresset.linalg.det(input)
+    return cresset.linalg_det(input)
 
 
 @function(method=True)
@@ -29,7 +29,7 @@ def logdet(input):
     >>> cresset.logdet(cresset.eye(2))
     tensor(0.)
     """
-    sign, logabsdet = cresset.linalg.slogdet(input)
+    sign, logabsdet = cresset.linalg_slogdet(input)
     if input.is_complex():
         return sign.log() + logabsdet
     return cresset.where(
@@ -44,7 +44,7 @@ def slogdet(input) -> Any:
     >>> cresset.slogdet(cresset.eye(2)).sign
     tensor(1.)
     """
-    return return_types.slogdet(cresset.linalg.slogdet(input))
+    return return_types.slogdet(cresset.linalg_slogdet(input))
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -54,7 +54,7 @@ def inverse(input):
     >>> cresset.inverse(cresset.tensor([[2.0]]))
     tensor([[0.5000]])
     """
-    return cresset.linalg.inv(input)
+    return cresset.linalg_inv(input)
 
 
 @function(method=True, autocast={"cpu": "float32"})
@@ -94,37 +94,9 @@ def cholesky(input, upper=False):
     >>> cresset.cholesky(cresset.tensor([[4.0]]))
     tensor([[2.]])
     """
-    from cresset.linalg.factorizations import OlderCholesky, positive_factor
-
     if not input.numel():
         return name_node(input.clone(memory_format=cresset.contiguous_format), "CholeskyBackward0")
-    return positive_factor(input, upper, OlderCholesky)
-
-
-@function(method=True, out="cast", autocast={"cpu": "float32"})
-def cholesky_solve(input, input2, upper=False):
-    """The X with L Lᴴ X = B, for B = `input` and L = `input2` (`upper`: Lᴴ L X = B).
-
-    >>> cresset.cholesky_solve(cresset.tensor([[8.0]]), cresset.tensor([[2.0]]))
-    tensor([[2.]])
-    """
-    from cresset.linalg.triangular import cholesky_solve as solve
-
-    return solve(input, input2, upper)
-
-
-@function(method=True, out="cast", autocast={"cpu": "float32"})
-def cholesky_inverse(input, upper=False):
-    """The inverse of L Lᴴ, for L = `input` (`upper`: of Lᴴ L).
-
-    >>> cresset.cholesky_inverse(cresset.tensor([[2.0]]))
-    tensor([[0.2500]])
-    """
-    from cresset.linalg.triangular import CholeskyInverse
-    from cresset.linalg.triangular import cholesky_solve as solve
-
-    identity = cresset.eye(input.shape[-1] if input.ndim else 0, dtype=input.dtype, device=input.device)
-    return solve(identity, input, upper, "cholesky_inverse", CholeskyInverse)
+    return name_node(cresset.linalg_cholesky(input, upper=upper), "CholeskyBackward0")
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -135,7 +107,7 @@ def qr(input, some=True) -> Any:
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return return_types.qr(cresset.linalg.qr(input, "reduced" if some else "complete"))
+    return return_types.qr(cresset.linalg_qr(input, "reduced" if some else "complete"))
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -146,9 +118,9 @@ def svd(input, some=True, compute_uv=True) -> Any:
     tensor([2., 1.])
     """
     if compute_uv:
-        U, S, Vh = cresset.linalg.svd(input, full_matrices=not some)
+        U, S, Vh = cresset.linalg_svd(input, full_matrices=not some)
         return return_types.svd((U, S, Vh.mH))
-    S = cresset.linalg.svdvals(input)
+    S = cresset.linalg_svdvals(input)
     m, n = input.shape[-2:]
     return return_types.svd((input.new_zeros(*input.shape[:-2], m, m), S, input.new_zeros(*input.shape[:-2], n, n)))
 
@@ -163,7 +135,7 @@ def lu(A, pivot=True, get_infos=False) -> Any:
     tensor([[2.0000, 2.0000],
             [0.5000, 1.0000]])
     """
-    LU, pivots, info = cresset.linalg.lu_factor_ex(A, pivot=pivot, check_errors=False)
+    LU, pivots, info = cresset.linalg_lu_factor_ex(A, pivot=pivot, check_errors=False)
     return (LU, pivots, info) if get_infos else (LU, pivots)
 
 
@@ -174,22 +146,7 @@ def lu_solve(input, LU_data, LU_pivots):
     >>> cresset.lu_solve(cresset.tensor([[8.0]]), *cresset.lu(cresset.tensor([[2.0]])))
     tensor([[4.]])
     """
-    return cresset.linalg.lu_solve(LU_data, LU_pivots, input)
-
-
-@function(out=True)
-def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> Any:
-    """P, L and U of a compact factorization; what is not asked for is an empty tensor.
-
-    >>> cresset.lu_unpack(*cresset.lu(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))).P
-    tensor([[0., 1.],
-            [1., 0.]])
-    """
-    from cresset.linalg.factorizations import check_pivots, unpack
-
-    if unpack_pivots:
-        check_pivots("lu_unpack", LU_data, LU_pivots)
-    return return_types.lu_unpack(unpack(LU_data, LU_pivots, "LuUnpackBackward0", unpack_data, unpack_pivots))
+    return cresset.linalg_lu_solve(LU_data, LU_pivots, input)
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -200,23 +157,10 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False)
     tensor([[4.]])
     """
     of = A.mT if transpose else A
-    X = cresset.linalg.solve_triangular(of, input, upper=upper != transpose, unitriangular=unitriangular)
+    X = cresset.linalg_solve_triangular(of, input, upper=upper != transpose, unitriangular=unitriangular)
     batch = X.shape[:-2]
     copy = name_node(A.expand(*batch, *A.shape[-2:]).clone(), "TriangularSolveBackward0")
     return return_types.triangular_solve((X, copy))
-
-
-@function(method=True, out=True, autocast={"cpu": "float32"})
-def geqrf(input) -> Any:
-    """Householder's form of A = Q R, for `linalg.householder_product` and `ormqr`: R above the reflectors, and their
-    factors.
-
-    >>> cresset.geqrf(cresset.tensor([[3.0], [4.0]])).a[0].abs()
-    tensor([5.])
-    """
-    from cresset.linalg.factorizations import Geqrf
-
-    return return_types.geqrf(Geqrf.apply(input))
 
 
 @function(method=True, out="cast", autocast={"cpu": "float32"})
@@ -228,55 +172,7 @@ def orgqr(input, input2):
     tensor([[0.],
             [1.]])
     """
-    return cresset.linalg.householder_product(input, input2)
-
-
-@function(method=True, out=True, autocast={"cpu": "float32"})
-def ormqr(input, input2, input3, left=True, transpose=False):
-    """Q C, or C Q unless `left`, where C is `input3` and Q the whole product of reflectors from `geqrf` with their
-    factors `input2` (`transpose`: Qᴴ).
-
-    >>> a, tau = cresset.geqrf(cresset.tensor([[3.0], [4.0]]))
-    >>> cresset.ormqr(a, tau, cresset.tensor([[3.0], [4.0]]), transpose=True).abs().round()
-    tensor([[5.],
-            [0.]])
-    """
-    from cresset.linalg import lapack
-    from cresset.linalg.calling import is_differentiated
-    from cresset.linalg.checking import check_matrix_shape
-    from cresset.linalg.factorizations import check_reflectors, reflectors
-
-    tau, other = input2, input3
-    check_matrix_shape("ormqr", input, "input")
-    check_matrix_shape("ormqr", other, "other")
-    side = -2 if left else -1
-    if other.size(side) != input.size(-2):
-        raise RuntimeError(
-            f"ormqr: other.shape[{side}] must be equal to input.shape[-2], "
-            f"got shapes {tuple(other.shape)} and {tuple(input.shape)}"
-        )
-    if tau.ndim and tau.size(-1) != min(other.size(side), input.size(-1)):
-        raise RuntimeError(
-            f"ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1]), "
-            f"got {tau.size(-1)} and {min(other.size(side), input.size(-1))}"
-        )
-    check_reflectors("ormqr", input, tau)
-    if input.dtype != other.dtype or input.shape[:-2] != other.shape[:-2]:
-        raise RuntimeError(
-            "ormqr: Expected other to have the dtype and the batch of input, "
-            f"got {other.dtype} {tuple(other.shape)} and {input.dtype} {tuple(input.shape)}"
-        )
-    if not is_differentiated(input, tau, other):
-        return lapack.ormqr(input, tau, other, left, transpose)
-    factors = list(reflectors(input, tau))
-    # Q = H₁ H₂ …: the last reflector meets a matrix on the right first. Qᴴ has them conjugated, in turn.
-    for v, factor in factors if left == transpose else reversed(factors):
-        factor = factor.conj() if transpose else factor
-        if left:
-            other = other - factor * (v @ (v.mH @ other))
-        else:
-            other = other - factor * ((other @ v) @ v.mH)
-    return name_node(other if factors else other.clone(), "OrmqrBackward0")
+    return cresset.linalg_householder_product(input, input2)
 
 
 @function(out=True)
@@ -323,11 +219,11 @@ def svd_lowrank(A, q=6, niter=2, M=None) -> tuple:
     if m < n:
         matrix = matrix.mH
     basis = matrix @ cresset.randn(matrix.size(-1), q, dtype=A.dtype, device=A.device)
-    Q = cresset.linalg.qr(basis).Q
+    Q = cresset.linalg_qr(basis).Q
     for _ in range(niter):
-        Q = cresset.linalg.qr(matrix.mH @ Q).Q
-        Q = cresset.linalg.qr(matrix @ Q).Q
-    U, S, Vh = cresset.linalg.svd(Q.mH @ matrix, full_matrices=False)
+        Q = cresset.linalg_qr(matrix.mH @ Q).Q
+        Q = cresset.linalg_qr(matrix @ Q).Q
+    U, S, Vh = cresset.linalg_svd(Q.mH @ matrix, full_matrices=False)
     U, V = Q @ U, Vh.mH
     return (V, S, U) if m < n else (U, S, V)
 

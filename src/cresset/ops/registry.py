@@ -4,6 +4,7 @@
 """
 
 import functools
+import importlib
 import inspect
 import types
 import warnings
@@ -64,13 +65,15 @@ class Overload:
         return placement(self.name)(rule)
 
 
-def operator(name, doc=None, *, autocast=None, batch=None, casts_out=False):
+def operator(name, doc=None, *, autocast=None, batch=None, casts_out=False, in_python=None):
     """The native operator `name` (or an overload of it, `name.overload`), with its documentation and facts.
 
     Args:
         autocast: what autocast does to it; see autocast.py.
         batch: what it does inside vmap, as a word of func/words.py. Other rules are given by the decorator `batch`.
         casts_out: whether an out= of another dtype is written to, where the result can be cast; others refuse it.
+        in_python: {device: module} where the kernel is a Python function of the operator's name: it gets the arguments
+            and gives the results, or NotImplemented where the CPU has to.
     """
     if batch is not None:
         batch_rules[name.removesuffix(".")] = batch
@@ -84,7 +87,13 @@ def operator(name, doc=None, *, autocast=None, batch=None, casts_out=False):
         set_policy(name, autocast)
     if casts_out:
         _native.let_cast_out(name)
+    for device, module in (in_python or {}).items():
+        _native.set_python_kernel(name, device, functools.partial(_kernel_of, module, name))
     return Overload(native, name, overload)
+
+
+def _kernel_of(module, name, *args):
+    return getattr(importlib.import_module(module), name)(*args)
 
 
 def kept_for(**arguments):
