@@ -101,7 +101,7 @@ bool solves_fast(Dtype dtype, int64_t n, int64_t columns) {
   return n <= (is_complex(dtype) ? 16 : 32) && n * columns <= 512;
 }
 
-void clear_triangle(const Columns& a, bool upper) {
+void clear_triangle(const MatrixColumns& a, bool upper) {
   const auto width = static_cast<size_t>(a.width());
   for (int64_t i = 0; i < a.count * a.columns; ++i) {
     const int64_t column = i % a.columns;
@@ -113,7 +113,7 @@ void clear_triangle(const Columns& a, bool upper) {
   }
 }
 
-void copy_upper(const Columns& to, const Columns& from) {
+void copy_upper(const MatrixColumns& to, const MatrixColumns& from) {
   for (int64_t i = 0; i < to.count * to.columns; ++i) {
     const int64_t column = i % to.columns, kept = std::min({column + 1, to.rows, from.rows});
     char* const at = to.data + i * to.rows * to.width();
@@ -123,7 +123,7 @@ void copy_upper(const Columns& to, const Columns& from) {
   }
 }
 
-Places::Places(DimsView sizes, DimsView own, int64_t step) : sizes_(sizes), step_(step) {
+BroadcastPlaces::BroadcastPlaces(DimsView sizes, DimsView own, int64_t step) : sizes_(sizes), step_(step) {
   const auto n = static_cast<int64_t>(sizes.size()), missing = n - static_cast<int64_t>(own.size());
   const Dims strides = contiguous_strides(own);
   in_order_ = true;
@@ -134,7 +134,7 @@ Places::Places(DimsView sizes, DimsView own, int64_t step) : sizes_(sizes), step
   }
 }
 
-int64_t Places::operator()(int64_t i) const {
+int64_t BroadcastPlaces::operator()(int64_t i) const {
   if (in_order_) return i * step_;
   int64_t place = 0;
   for (int64_t d = sizes_.size() - 1; d >= 0; --d) {

@@ -34,11 +34,11 @@ TensorInfo matrices(DimsView batch, int64_t rows, int64_t columns, const Tensor&
 TensorInfo vectors(DimsView batch, int64_t size, Dtype dtype, const Tensor& like);
 
 // A batch of matrices in memory: column after column, one after the other.
-struct Columns {
+struct MatrixColumns {
   char* data;
   int64_t rows, columns, count;
   Dtype dtype;
-  explicit Columns(const Tensor& t)
+  explicit MatrixColumns(const Tensor& t)
       : data(t.bytes()), rows(t.size(-2)), columns(t.size(-1)), count(count_of(batch_of(t))), dtype(t.dtype()) {}
   int64_t width() const { return size_of(dtype); }
   int64_t bytes() const { return rows * columns * width(); }  // of one
@@ -47,18 +47,18 @@ struct Columns {
 // The same matrices to read: where they lie so, or a copy.
 Tensor in_columns(const Tensor& t);
 // Zeros below the diagonal, or above it.
-void clear_triangle(const Columns& a, bool upper);
+void clear_triangle(const MatrixColumns& a, bool upper);
 // A copy of what stands on the diagonal and on one side of it, into matrices of as many columns; zeros elsewhere.
-void copy_upper(const Columns& to, const Columns& from);
+void copy_upper(const MatrixColumns& to, const MatrixColumns& from);
 
 // Memory for the time of a call.
-class Scratch {
+class Workspace {
  public:
-  Scratch(int64_t count, int64_t width) : bytes_(static_cast<size_t>(std::max<int64_t>(count * width, 1))) {
+  Workspace(int64_t count, int64_t width) : bytes_(static_cast<size_t>(std::max<int64_t>(count * width, 1))) {
     data_ = static_cast<char*>(allocate_host(bytes_));
   }
-  ~Scratch() { free_host(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
+  ~Workspace() { free_host(data_, bytes_); }
+  Workspace(const Workspace&) = delete;
   char* data() const { return data_; }
 
  private:
@@ -67,9 +67,9 @@ class Scratch {
 };
 
 // Where each matrix of a batch lies among those that are broadcast to it: in elements of `step` each.
-class Places {
+class BroadcastPlaces {
  public:
-  Places(DimsView sizes, DimsView own, int64_t step);
+  BroadcastPlaces(DimsView sizes, DimsView own, int64_t step);
   int64_t operator()(int64_t i) const;
 
  private:
@@ -86,7 +86,7 @@ bool solves_fast(Dtype dtype, int64_t n, int64_t columns);
 // ---- steps that several operators take; each of one matrix
 
 // LU = P A in place, pivots from 1; gives the first zero on U's diagonal, or 0.
-void factor_lu(const Columns& lu, int32_t* pivots, int32_t* info);
+void factor_lu(const MatrixColumns& lu, int32_t* pivots, int32_t* info);
 // Solves with a factor of n rows for the `columns` columns of x, in place. form: 'N' A X = B, 'T' or 'C' with A
 // transposed, also conjugated.
 void solve_lu(Dtype dtype, char form, int64_t n, int64_t columns, const char* lu, const int32_t* pivots, char* x);

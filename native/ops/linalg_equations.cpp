@@ -70,8 +70,8 @@ void solve_with_factors(const Tensor& X, const Tensor& lu, const int32_t* pivots
   const int64_t n = lu.size(-1);
   const int64_t columns = left ? X.size(-1) : X.size(-2), count = count_of(batch_of(X));
   if (!X.numel()) return;
-  const Columns factor(lu);
-  const Places place(batch_of(X), batch_of(lu), 1);
+  const MatrixColumns factor(lu);
+  const BroadcastPlaces place(batch_of(X), batch_of(lu), 1);
   // X A = B is Aᵀ Xᵀ = Bᵀ, and X Aᴴ = B is A conj(X)ᵀ = conj(B)ᵀ.
   const bool conjugates = !left && adjoint && is_complex(X.dtype());
   if (conjugates) conjugate_in_place(X);
@@ -90,7 +90,7 @@ void run_solve(Call& c) {
   const bool left = c.boolean(2), vectors_of_b = are_vectors(c.tensor(0), b);
   copy_into(LU, c.tensor(0));
   int32_t* const pivots = c.out(2).data<int32_t>();
-  factor_lu(Columns(LU), pivots, c.out(3).data<int32_t>());
+  factor_lu(MatrixColumns(LU), pivots, c.out(3).data<int32_t>());
   const Tensor x = c.out(0).is_contiguous() || !vectors_of_b ? c.out(0) : empty(c.out(0).sizes(), b.dtype());
   const Tensor X = vectors_of_b ? as_column(x) : x;
   copy_into(X, vectors_of_b ? as_column(b) : b);
@@ -135,8 +135,8 @@ void run_inverse(Call& c) {
   const int64_t n = a.size(-1);
   const Tensor lu = empty(matrices(batch_of(a), n, n, a));
   copy_into(lu, a);
-  const Columns factor(lu), x(X);
-  const Scratch exchanges(factor.count * n, sizeof(int32_t));
+  const MatrixColumns factor(lu), x(X);
+  const Workspace exchanges(factor.count * n, sizeof(int32_t));
   auto* const pivots = reinterpret_cast<int32_t*>(exchanges.data());
   factor_lu(factor, pivots, c.out(1).data<int32_t>());
   std::memset(x.data, 0, static_cast<size_t>(x.count * x.bytes()));
@@ -181,14 +181,14 @@ void infer_ldl_solve(Call& c) {
 void run_ldl_solve(Call& c) {
   const Tensor ld = in_columns(c.tensor(0)), pivots = contiguous(c.tensor(1));
   copy_into(c.out(), c.tensor(2));
-  const Columns from(ld), x(c.out());
+  const MatrixColumns from(ld), x(c.out());
   const int64_t n = from.rows;
   if (!c.out().numel()) return;
   const Lapack routine = c.boolean(3) && is_complex(x.dtype) ? Lapack::hetrs : Lapack::sytrs;
   const LapackWork work(from.bytes(), work_of(n, x.columns, x.count));
-  const Scratch exchanges(n, sizeof(int64_t));
+  const Workspace exchanges(n, sizeof(int64_t));
   auto* const wide = reinterpret_cast<int64_t*>(exchanges.data());
-  const Places place(batch_of(c.out()), batch_of(ld), 1);
+  const BroadcastPlaces place(batch_of(c.out()), batch_of(ld), 1);
   for (int64_t i = 0; i < x.count; ++i) {
     const int64_t at = place(i);
     for (int64_t k = 0; k < n; ++k) {
@@ -242,7 +242,7 @@ void infer_solve_triangular(Call& c) {
 }
 
 void solve_triangles(const Tensor& X, const Tensor& a, bool lower, bool left, bool unit, bool adjoint) {
-  const Columns x(X);
+  const MatrixColumns x(X);
   if (!X.numel()) return;
   const Steps at(batch_of(X), a);
   const int64_t n = a.size(-1), width = x.width();
@@ -286,7 +286,7 @@ void infer_cholesky_inverse(Call& c) {
 void run_cholesky_inverse(Call& c) {
   const Tensor L = in_columns(c.tensor(0)), &X = c.out();
   const int64_t n = L.size(-1);
-  const Columns x(X);
+  const MatrixColumns x(X);
   std::memset(x.data, 0, static_cast<size_t>(x.count * x.bytes()));
   visit_lapack(x.dtype, [&]<class T>() {
     for (int64_t i = 0; i < x.count * n; ++i) X.data<T>()[i * n + i % n] = 1;
@@ -318,9 +318,9 @@ void infer_det(Call& c) {
 template <class F>
 void for_each_diagonal(const Tensor& a, const Tensor& LU, const Tensor& pivots, F&& f) {
   copy_into(LU, a);
-  const Columns lu(LU);
+  const MatrixColumns lu(LU);
   const int64_t n = lu.rows;
-  const Scratch info(lu.count, sizeof(int32_t));
+  const Workspace info(lu.count, sizeof(int32_t));
   factor_lu(lu, pivots.data<int32_t>(), reinterpret_cast<int32_t*>(info.data()));
   visit_lapack(a.dtype(), [&]<class T>() {
     for (int64_t i = 0; i < lu.count; ++i)
@@ -431,8 +431,8 @@ void infer_least_squares(Call& c) {
 }
 
 // X holds B, and the solution after it.
-void solve_least_squares(const Call& c, Lapack driver, const Columns& a, const Columns& x, int64_t m, int64_t n,
-                         int64_t* ranks, bool complex) {
+void solve_least_squares(const Call& c, Lapack driver, const MatrixColumns& a, const MatrixColumns& x, int64_t m,
+                         int64_t n, int64_t* ranks, bool complex) {
   const int64_t k = std::min(m, n), larger = x.rows, columns = x.columns;
   const int64_t real_width = size_of(to_real(x.dtype));
   double double_bound = c.real(2);
@@ -451,7 +451,7 @@ void solve_least_squares(const Call& c, Lapack driver, const Columns& a, const C
     real_size = 10 * larger + 50 * larger + 8 * larger * levels + 75 * columns +
                 std::max<int64_t>(26 * 26, larger * (1 + columns) + 2 * columns);
   }
-  const Scratch reals(complex ? real_size : 0, real_width), integers(integer_size, sizeof(int64_t));
+  const Workspace reals(complex ? real_size : 0, real_width), integers(integer_size, sizeof(int64_t));
   const LapackWork working(a.bytes(), 4 * work_of(k, larger + columns, x.count));
   const auto run = [&](int64_t i, const void* work, int64_t size) -> int64_t {
     const void *const at = a.at(i), *const to = x.at(i), *const real = reals.data(), *const whole = integers.data();
@@ -479,7 +479,7 @@ void solve_least_squares(const Call& c, Lapack driver, const Columns& a, const C
   };
   const int64_t size =
       workspace_of(driver, x.dtype, {m, n, columns}, [&](void* numbers, int64_t*) { run(0, numbers, -1); }).numbers;
-  const Scratch work(size, x.width());
+  const Workspace work(size, x.width());
   const Tensor info = empty(batch_of(c.tensor(0)), Dtype::i32);
   for (int64_t i = 0; i < x.count; ++i) info.data<int32_t>()[i] = static_cast<int32_t>(run(i, work.data(), size));
   check_errors(driver == Lapack::gels ? "linalg.lstsq by gels" : "linalg.lstsq", info, info.dim() == 0);
@@ -487,7 +487,7 @@ void solve_least_squares(const Call& c, Lapack driver, const Columns& a, const C
 
 // The rows behind the solution are what it leaves.
 template <class T>
-void sum_residuals(const Columns& x, int64_t n, int64_t m, small::Real<T>* to) {
+void sum_residuals(const MatrixColumns& x, int64_t n, int64_t m, small::Real<T>* to) {
   for (int64_t i = 0; i < x.count * x.columns; ++i) {
     const T* const column = reinterpret_cast<const T*>(x.data) + i * x.rows;
     small::Real<T> sum = 0;
@@ -505,7 +505,7 @@ void run_least_squares(Call& c) {
   const Tensor A = empty(matrices(batch_of(given), m, n, given)),
                X = empty(matrices(batch_of(given), larger, columns, given));
   copy_into(A, given);
-  const Columns a(A), x(X);
+  const MatrixColumns a(A), x(X);
   std::memset(x.data, 0, static_cast<size_t>(x.count * x.bytes()));
   const auto rows_of_x = [&](int64_t rows) {
     Dims sizes = X.sizes();
@@ -530,7 +530,7 @@ void run_least_squares(Call& c) {
 
 void solve_lu(Dtype dtype, char form, int64_t n, int64_t columns, const char* lu, const int32_t* pivots, char* x) {
   if (!solves_fast(dtype, n, columns)) {
-    const Scratch exchanges(n, sizeof(int64_t));
+    const Workspace exchanges(n, sizeof(int64_t));
     auto* const wide = reinterpret_cast<int64_t*>(exchanges.data());
     std::copy_n(pivots, n, wide);
     call_lapack(Lapack::getrs, dtype, {form, n, columns, lu, n, static_cast<const void*>(wide), x, n});

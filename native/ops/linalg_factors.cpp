@@ -52,7 +52,7 @@ int32_t small_cholesky(T* to, int64_t n, bool upper) {
 }
 
 // A pivot that is nan makes all later ones so, and is not positive; some LAPACKs do not say it.
-int32_t first_nan(const Columns& a, int64_t i) {
+int32_t first_nan(const MatrixColumns& a, int64_t i) {
   return visit_lapack(a.dtype, [&]<class T>() -> int32_t {
     const T* const matrix = reinterpret_cast<const T*>(a.at(i));
     for (int64_t j = 0; j < a.rows; ++j)
@@ -63,7 +63,7 @@ int32_t first_nan(const Columns& a, int64_t i) {
 
 void run_cholesky(Call& c) {
   copy_into(c.out(0), c.tensor(0));
-  const Columns a(c.out(0));
+  const MatrixColumns a(c.out(0));
   const int64_t n = a.rows;
   const bool upper = c.boolean(1);
   int32_t* const info = c.out(1).data<int32_t>();
@@ -108,7 +108,7 @@ void infer_lu_factor(Call& c) {
 
 void run_lu_factor(Call& c) {
   copy_into(c.out(0), c.tensor(0));
-  factor_lu(Columns(c.out(0)), c.out(1).data<int32_t>(), c.out(2).data<int32_t>());
+  factor_lu(MatrixColumns(c.out(0)), c.out(1).data<int32_t>(), c.out(2).data<int32_t>());
   if (c.boolean(2)) check_errors("linalg.lu_factor_ex", c.out(2), c.out(2).dim() == 0);
 }
 
@@ -154,7 +154,7 @@ void unpack(const Call& c, const T* lu, int64_t row_step, int64_t column_step, i
             const int32_t* pivots, int64_t m, int64_t n, int64_t count) {
   const int64_t k = std::min(m, n);
   const bool triangles = c.out(1).dim() > 1, permutation = c.out(0).dim() > 1;
-  const Scratch order(m, sizeof(int64_t));
+  const Workspace order(m, sizeof(int64_t));
   auto* const rows = reinterpret_cast<int64_t*>(order.data());
   for (int64_t b = 0; b < count; ++b) {
     const T* const from = lu + b * batch_step;
@@ -184,9 +184,9 @@ void infer_lu(Call& c) {
 void run_lu(Call& c) {
   const Tensor a = c.tensor(0), lu = empty(matrices(batch_of(a), a.size(-2), a.size(-1), a));
   copy_into(lu, a);
-  const Columns factor(lu);
+  const MatrixColumns factor(lu);
   const int64_t m = factor.rows, n = factor.columns, k = std::min(m, n);
-  const Scratch pivots(factor.count * k, sizeof(int32_t)), infos(factor.count, sizeof(int32_t));
+  const Workspace pivots(factor.count * k, sizeof(int32_t)), infos(factor.count, sizeof(int32_t));
   auto* const exchanges = reinterpret_cast<int32_t*>(pivots.data());
   factor_lu(factor, exchanges, reinterpret_cast<int32_t*>(infos.data()));
   visit_lapack(a.dtype(), [&]<class T>() { unpack(c, lu.data<T>(), 1, m, m * n, exchanges, m, n, factor.count); });
@@ -219,17 +219,17 @@ void infer_ldl_factor(Call& c) {
 
 void run_ldl_factor(Call& c) {
   copy_into(c.out(0), c.tensor(0));
-  const Columns a(c.out(0));
+  const MatrixColumns a(c.out(0));
   const int64_t n = a.rows;
   const Lapack routine = c.boolean(1) && is_complex(a.dtype) ? Lapack::hetrf : Lapack::sytrf;
   int32_t *const pivots = c.out(1).data<int32_t>(), *const info = c.out(2).data<int32_t>();
   const LapackWork working(a.bytes(), cube(n) / 3 * static_cast<double>(a.count));
-  const Scratch exchanges(n, sizeof(int64_t));
+  const Workspace exchanges(n, sizeof(int64_t));
   const auto* const wide = reinterpret_cast<const int64_t*>(exchanges.data());
   const int64_t size = n == 0 ? 1 : workspace_of(routine, a.dtype, {n}, [&](void* numbers, int64_t*) {
                                       call_lapack(routine, a.dtype, {'L', n, a.data, n, wide, numbers, int64_t{-1}});
                                     }).numbers;
-  const Scratch work(size, a.width());
+  const Workspace work(size, a.width());
   for (int64_t i = 0; i < a.count; ++i) {
     info[i] =
         n ? static_cast<int32_t>(call_lapack(routine, a.dtype, {'L', n, a.at(i), n, wide, work.data(), size})) : 0;
@@ -247,7 +247,7 @@ void run_ldl_factor_checked(Call& c) {
 // ---------------------------------------------------------------- A = Q R
 
 // Householder's form in place, for a whole batch.
-void factor_qr(const Columns& a, char* tau, const Tensor& original) {
+void factor_qr(const MatrixColumns& a, char* tau, const Tensor& original) {
   const int64_t m = a.rows, n = a.columns, k = std::min(m, n);
   if (!k) return;
   if (factorizes_fast(a.dtype, m, n)) {
@@ -265,13 +265,13 @@ void factor_qr(const Columns& a, char* tau, const Tensor& original) {
   const int64_t size = workspace_of(Lapack::geqrf, a.dtype, {m, n}, [&](void* numbers, int64_t*) {
                          call_lapack(Lapack::geqrf, a.dtype, {m, n, a.data, m, tau, numbers, int64_t{-1}});
                        }).numbers;
-  const Scratch work(size, a.width());
+  const Workspace work(size, a.width());
   for (int64_t i = 0; i < a.count; ++i)
     call_lapack(Lapack::geqrf, a.dtype, {m, n, a.at(i), m, tau + i * k * a.width(), work.data(), size});
 }
 
 // The first columns of the product of k reflectors, over the reflectors.
-void make_q(const Columns& q, const char* tau, int64_t k) {
+void make_q(const MatrixColumns& q, const char* tau, int64_t k) {
   const int64_t m = q.rows, n = q.columns;
   if (!m || !n) return;
   if (factorizes_fast(q.dtype, m, n)) {
@@ -286,7 +286,7 @@ void make_q(const Columns& q, const char* tau, int64_t k) {
   const int64_t size = workspace_of(Lapack::orgqr, q.dtype, {m, n, k}, [&](void* numbers, int64_t*) {
                          call_lapack(Lapack::orgqr, q.dtype, {m, n, k, q.data, m, tau, numbers, int64_t{-1}});
                        }).numbers;
-  const Scratch work(size, q.width());
+  const Workspace work(size, q.width());
   for (int64_t i = 0; i < q.count; ++i)
     call_lapack(Lapack::orgqr, q.dtype, {m, n, k, q.at(i), m, tau + i * k * q.width(), work.data(), size});
 }
@@ -299,7 +299,7 @@ void infer_geqrf(Call& c) {
 }
 void run_geqrf(Call& c) {
   copy_into(c.out(0), c.tensor(0));
-  factor_qr(Columns(c.out(0)), c.out(1).bytes(), c.tensor(0));
+  factor_qr(MatrixColumns(c.out(0)), c.out(1).bytes(), c.tensor(0));
 }
 
 void infer_qr(Call& c) {
@@ -317,15 +317,15 @@ void infer_qr(Call& c) {
 void run_qr(Call& c) {
   const Tensor a = c.tensor(0), &Q = c.out(0), &R = c.out(1);
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n), count = count_of(batch_of(a));
-  const Columns r(R);
-  const Scratch tau(k * count, r.width());
+  const MatrixColumns r(R);
+  const Workspace tau(k * count, r.width());
   if (Q.dim() < 2 || n > m) {  // the reflectors stand where R will be, or in a copy of A
     const Tensor work = r.rows == m ? R : empty(matrices(batch_of(a), m, n, a));
     copy_into(work, a);
-    const Columns reflectors(work);
+    const MatrixColumns reflectors(work);
     factor_qr(reflectors, tau.data(), a);
     if (Q.dim() >= 2) {
-      const Columns q(Q);
+      const MatrixColumns q(Q);
       for (int64_t i = 0; i < count; ++i) std::memcpy(q.at(i), reflectors.at(i), static_cast<size_t>(q.bytes()));
       make_q(q, tau.data(), k);
     }
@@ -335,7 +335,7 @@ void run_qr(Call& c) {
       copy_upper(r, reflectors);
     return;
   }
-  const Columns q(Q);
+  const MatrixColumns q(Q);
   if (q.columns == n) {
     copy_into(Q, a);
     factor_qr(q, tau.data(), a);
@@ -343,7 +343,7 @@ void run_qr(Call& c) {
   } else {  // more columns than A has
     const Tensor work = empty(matrices(batch_of(a), m, n, a));
     copy_into(work, a);
-    const Columns reflectors(work);
+    const MatrixColumns reflectors(work);
     factor_qr(reflectors, tau.data(), a);
     copy_upper(r, reflectors);
     for (int64_t i = 0; i < count; ++i) std::memcpy(q.at(i), reflectors.at(i), static_cast<size_t>(reflectors.bytes()));
@@ -374,7 +374,7 @@ void infer_householder(Call& c) {
 }
 void run_householder(Call& c) {
   copy_into(c.out(), c.tensor(0));
-  make_q(Columns(c.out()), contiguous(c.tensor(1)).bytes(), c.tensor(1).size(-1));
+  make_q(MatrixColumns(c.out()), contiguous(c.tensor(1)).bytes(), c.tensor(1).size(-1));
 }
 
 void infer_ormqr(Call& c) {
@@ -400,7 +400,7 @@ void infer_ormqr(Call& c) {
 void run_ormqr(Call& c) {
   const Tensor a = in_columns(c.tensor(0)), tau = contiguous(c.tensor(1));
   copy_into(c.out(), c.tensor(2));
-  const Columns from(a), to(c.out());
+  const MatrixColumns from(a), to(c.out());
   const int64_t m = to.rows, n = to.columns, k = tau.size(-1), rows = from.rows;
   if (!c.out().numel() || !k) return;
   const char side = c.boolean(3) ? 'L' : 'R', form = !c.boolean(4) ? 'N' : is_complex(to.dtype) ? 'C' : 'T';
@@ -413,13 +413,13 @@ void run_ormqr(Call& c) {
   const int64_t size = workspace_of(Lapack::ormqr, to.dtype, {side, form, m, n, k}, [&](void* numbers, int64_t*) {
                          run(0, numbers, -1);
                        }).numbers;
-  const Scratch work(size, to.width());
+  const Workspace work(size, to.width());
   for (int64_t i = 0; i < to.count; ++i) run(i, work.data(), size);
 }
 
 }  // namespace
 
-void factor_lu(const Columns& lu, int32_t* pivots, int32_t* info) {
+void factor_lu(const MatrixColumns& lu, int32_t* pivots, int32_t* info) {
   const int64_t m = lu.rows, n = lu.columns, k = std::min(m, n);
   if (factorizes_fast(lu.dtype, m, n)) {
     visit_lapack(lu.dtype, [&]<class T>() {
@@ -431,7 +431,7 @@ void factor_lu(const Columns& lu, int32_t* pivots, int32_t* info) {
   std::fill_n(info, lu.count, 0);
   if (!k) return;
   const LapackWork work(lu.bytes(), static_cast<double>(m * n) * static_cast<double>(k * lu.count));
-  const Scratch exchanges(k, sizeof(int64_t));
+  const Workspace exchanges(k, sizeof(int64_t));
   const auto* const wide = reinterpret_cast<const int64_t*>(exchanges.data());
   for (int64_t i = 0; i < lu.count; ++i) {
     info[i] = static_cast<int32_t>(call_lapack(Lapack::getrf, lu.dtype, {m, n, lu.at(i), m, wide}));

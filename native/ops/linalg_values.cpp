@@ -39,14 +39,14 @@ void run_eigh(Call& c) {
   const bool has_vectors = c.boolean(2);
   const Tensor V = has_vectors ? c.out(1) : empty(matrices(batch_of(a), a.size(-1), a.size(-1), a));
   copy_into(V, a);
-  const Columns v(V);
+  const MatrixColumns v(V);
   const int64_t n = v.rows;
   if (!n || !v.count) return;
   const bool complex = is_complex(v.dtype);
   const char job = has_vectors ? 'V' : 'N', triangle = is_upper(c) ? 'U' : 'L';
   const int64_t real_width = size_of(to_real(v.dtype)), real_size = has_vectors ? 1 + 5 * n + 2 * n * n : n;
   const LapackWork working(v.bytes(), 4 * cube(n) * static_cast<double>(v.count));
-  const Scratch reals(complex ? real_size : 0, real_width);
+  const Workspace reals(complex ? real_size : 0, real_width);
   const auto run = [&](int64_t i, const void* work, int64_t size, const void* integers, int64_t integer_size) {
     const void *const at = v.at(i), *const values = c.out(0).bytes() + i * n * real_width, *const real = reals.data();
     return complex ? call_lapack(Lapack::syevd, v.dtype,
@@ -56,7 +56,7 @@ void run_eigh(Call& c) {
   };
   const LapackSizes sizes = workspace_of(Lapack::syevd, v.dtype, {n, has_vectors},
                                          [&](void* work, int64_t* integers) { run(0, work, -1, integers, -1); });
-  const Scratch work(sizes.numbers, v.width()), integers(sizes.integers, sizeof(int64_t));
+  const Workspace work(sizes.numbers, v.width()), integers(sizes.integers, sizeof(int64_t));
   const Tensor info = empty(batch_of(a), Dtype::i32);
   for (int64_t i = 0; i < v.count; ++i)
     info.data<int32_t>()[i] = static_cast<int32_t>(run(i, work.data(), sizes.numbers, integers.data(), sizes.integers));
@@ -107,7 +107,7 @@ void infer_eig(Call& c) {
   c.promise(V);
 }
 
-bool all_finite(const Columns& a) {
+bool all_finite(const MatrixColumns& a) {
   const auto count = a.count * a.rows * a.columns * (is_complex(a.dtype) ? 2 : 1);
   const auto look = [&]<class R>(const R* x) {
     bool finite = true;
@@ -137,12 +137,12 @@ void run_eig(Call& c) {
   const char* who = has_vectors ? "linalg.eig" : "linalg.eigvals";
   const Tensor A = empty(matrices(batch_of(given), given.size(-1), given.size(-1), given));
   copy_into(A, given);
-  const Columns a(A);
+  const MatrixColumns a(A);
   const int64_t n = a.rows, width = a.width();
   check(all_finite(a), "torch.", who, ": input tensor should not contain infs or NaNs.");
   if (!n || !a.count) return;
   const Tensor &L = c.out(0), &V = c.out(1);
-  const Scratch values(complex ? 0 : 2 * n, width), real_vectors(complex || !has_vectors ? 0 : n * n, width),
+  const Workspace values(complex ? 0 : 2 * n, width), real_vectors(complex || !has_vectors ? 0 : n * n, width),
       reals(complex ? 2 * n : 0, size_of(to_real(a.dtype)));
   const LapackWork working(a.bytes(), 10 * cube(n) * static_cast<double>(a.count));
   const auto run = [&](int64_t i, const void* work, int64_t size) {
@@ -161,7 +161,7 @@ void run_eig(Call& c) {
   const int64_t size = workspace_of(Lapack::geev, a.dtype, {n, has_vectors}, [&](void* numbers, int64_t*) {
                          run(0, numbers, -1);
                        }).numbers;
-  const Scratch work(size, width);
+  const Workspace work(size, width);
   const Tensor info = empty(batch_of(given), Dtype::i32);
   for (int64_t i = 0; i < a.count; ++i) {
     info.data<int32_t>()[i] = static_cast<int32_t>(run(i, work.data(), size));
@@ -210,7 +210,7 @@ void infer_svd(Call& c) {
 
 void make_identity(const Tensor& t) {
   fill(t, Scalar(0));
-  const Columns to(t);
+  const MatrixColumns to(t);
   visit_lapack(to.dtype, [&]<class T>() {
     for (int64_t i = 0; i < to.count; ++i)
       for (int64_t k = 0; k < std::min(to.rows, to.columns); ++k) reinterpret_cast<T*>(to.at(i))[k * (to.rows + 1)] = 1;
@@ -218,7 +218,7 @@ void make_identity(const Tensor& t) {
 }
 
 // Whether one of the numbers of a matrix is infinite, and whether one is nan.
-std::pair<bool, bool> infinite_and_nan(const Columns& a, int64_t i) {
+std::pair<bool, bool> infinite_and_nan(const MatrixColumns& a, int64_t i) {
   bool infinite = false, nan = false;
   const int64_t count = a.rows * a.columns * (is_complex(a.dtype) ? 2 : 1);
   const auto look = [&]<class R>(const R* x) {
@@ -248,7 +248,7 @@ void run_svd(Call& c) {
   }
   const Tensor A = empty(matrices(batch_of(given), m, n, given));
   copy_into(A, given);
-  const Columns a(A);
+  const MatrixColumns a(A);
   if (!a.count) return;
   const int64_t width = a.width(), real_width = size_of(S.dtype());
   const int64_t u_columns = has_vectors ? U.size(-1) : 1, vh_rows = has_vectors ? Vh.size(-2) : 1;
@@ -258,7 +258,7 @@ void run_svd(Call& c) {
   const int64_t real_size = !complex      ? 0
                             : has_vectors ? std::max(5 * k * k + 5 * k, 2 * larger * k + 2 * k * k + k)
                                           : 7 * k;
-  const Scratch integers(8 * k, sizeof(int64_t)), reals(real_size, real_width);
+  const Workspace integers(8 * k, sizeof(int64_t)), reals(real_size, real_width);
   const LapackWork working(a.bytes(), 6 * static_cast<double>(k * k) * static_cast<double>(larger * a.count));
   const auto run = [&](int64_t i, const void* work, int64_t size) {
     const void *const at = a.at(i), *const s = S.bytes() + i * k * real_width, *const whole_numbers = integers.data();
@@ -273,7 +273,7 @@ void run_svd(Call& c) {
   };
   const int64_t size =
       workspace_of(Lapack::gesdd, a.dtype, {job, m, n}, [&](void* numbers, int64_t*) { run(0, numbers, -1); }).numbers;
-  const Scratch work(size, width);
+  const Workspace work(size, width);
   const Tensor info = empty(batch_of(given), Dtype::i32);
   for (int64_t i = 0; i < a.count; ++i) {
     // gesdd may never come back from infinities: the results of their matrices are nan.
