@@ -513,6 +513,9 @@ PyObject* check_change(PyObject*, PyObject* args) {
 // function is given: samples of vmap with the batches behind them.
 PyObject* enter_function(PyObject*, PyObject* given) {
   return guarded([&]() -> PyObject* {
+    check_type(PyTuple_Check(given), "enter_function: expected a tuple of tensors, got ", Py_TYPE(given)->tp_name);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
+      check_type(is_tensor(PyTuple_GET_ITEM(given, i)), "enter_function: expected tensors");
     Ref births(require(PyList_New(0)));
     const uint32_t number = ++functions_differentiated;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
@@ -528,9 +531,10 @@ PyObject* leave_function(PyObject*, PyObject* before) {
     PyObject* births;
     if (!PyArg_ParseTuple(before, "IO!", &modes.function, &PyList_Type, &births)) raise_python();
     for (Py_ssize_t i = PyList_GET_SIZE(births) - 1; i >= 0; --i) {  // the first counts of one that was given twice
-      PyObject* const pair = PyList_GET_ITEM(births, i);
-      unwrap(PyTuple_GET_ITEM(pair, 0)).storage()->root().born =
-          static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(pair, 1)));
+      PyObject* tensor;
+      unsigned born;
+      if (!PyArg_ParseTuple(PyList_GET_ITEM(births, i), "O!I", tensor_type, &tensor, &born)) raise_python();
+      unwrap(tensor).storage()->root().born = born;
     }
     Py_RETURN_NONE;
   });

@@ -261,7 +261,7 @@ def test_every_kernel_waits_for_earlier_work_first():
     texts = {path.name: path.read_text("utf-8") for path in nvrtc.KERNELS.glob("*.cuh")}
     texts |= {str(place): text for place, text in TEXTS.items()}
     kernel = re.compile(
-        r"__global__ void (?:__launch_bounds__\([^()]*\)\s*)?(\w+)\([^()]*\) \{(.*?)after_earlier_work\(\);", re.S
+        r"__global__ void (?:(?:__launch_bounds__\([^()]*\)|BOUNDS)\s*)?(\w+)\([^()]*\) \{(.*?)after_earlier_work\(\);", re.S
     )
     for name, text in texts.items():
         found = kernel.findall(text)

@@ -153,12 +153,12 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) sum_counts(uint32_t* co
 
 #ifdef MOVE
 #if LEAVES_OUT
-extern "C" __global__ void __launch_bounds__(kSortBlock, 2)
+#define BOUNDS __launch_bounds__(kSortBlock, 2)
 #else
-extern "C" __global__ void __launch_bounds__(kSortBlock)
+#define BOUNDS __launch_bounds__(kSortBlock)  // a second number changes the code of the others for the worse
 #endif
-    move_by_digit(const Passes passes, int32_t n, int32_t shift, const Divider length, const uint32_t* counts,
-                  const uint32_t* totals, int32_t tiles) {
+extern "C" __global__ void BOUNDS move_by_digit(const Passes passes, int32_t n, int32_t shift, const Divider length,
+                                                const uint32_t* counts, const uint32_t* totals, int32_t tiles) {
   after_earlier_work();
   Pass pass;
   if (!is_made(passes, pass)) return;
