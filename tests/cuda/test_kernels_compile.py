@@ -260,9 +260,8 @@ def test_every_kernel_waits_for_earlier_work_first():
     """All are launched early: Note [Launched early] in native/cuda/launch.cpp."""
     texts = {path.name: path.read_text("utf-8") for path in nvrtc.KERNELS.glob("*.cuh")}
     texts |= {str(place): text for place, text in TEXTS.items()}
-    kernel = re.compile(
-        r"__global__ void (?:(?:__launch_bounds__\([^()]*\)|BOUNDS)\s*)?(\w+)\([^()]*\) \{(.*?)after_earlier_work\(\);", re.S
-    )
+    bounds = r"(?:(?:__launch_bounds__\([^()]*\)|BOUNDS)\s*)?"
+    kernel = re.compile(r"__global__ void " + bounds + r"(\w+)\([^()]*\) \{(.*?)after_earlier_work\(\);", re.S)
     for name, text in texts.items():
         found = kernel.findall(text)
         assert len(found) == text.count("__global__"), name
