@@ -235,7 +235,7 @@ void check_scatter(Call& c, const Tensor& src) {
 void infer_scatter_src(Call& c) { check_scatter(c, c.tensor(3)); }
 void infer_scatter_value(Call& c) {
   check_scatter(c, {});
-  check_fits(c.scalar(3), c.tensor(0).dtype());
+  if (c.tensor(2).numel()) check_fits(c.scalar(3), c.tensor(0).dtype());  // a number that is written nowhere may be any
 }
 
 void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::string_view reduce) {
@@ -248,14 +248,14 @@ void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::s
 }
 void write_scatter_src(const Call& c, const Tensor& target) { scatter_with(c, target, c.tensor(3), ""); }
 void write_scatter_value(const Call& c, const Tensor& target) {
-  scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), "");
+  if (c.tensor(2).numel()) scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), "");
 }
 
 void write_scatter_reduce_src(const Call& c, const Tensor& target) {
   scatter_with(c, target, c.tensor(3), reduce_of_scatter(c));
 }
 void write_scatter_reduce_value(const Call& c, const Tensor& target) {
-  scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), reduce_of_scatter(c));
+  if (c.tensor(2).numel()) scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), reduce_of_scatter(c));
 }
 void write_scatter_add(const Call& c, const Tensor& target) { scatter_with(c, target, c.tensor(3), "sum"); }
 

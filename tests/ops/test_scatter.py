@@ -41,6 +41,15 @@ def test_index_put_accumulates_every_occurrence():
     assert x.tolist() == [3.0, 0.0, 4.0]
 
 
+@pytest.mark.parametrize("value", [300, -0.5, float("nan")])
+def test_a_number_that_is_written_nowhere_may_be_any(value):
+    bytes, nowhere = cresset.zeros(3, dtype=cresset.uint8), cresset.zeros(0, dtype=cresset.int64)
+    assert bytes.scatter(0, nowhere, value).tolist() == [0, 0, 0]
+    assert bytes.scatter(0, nowhere, value, reduce="add").tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        bytes.scatter(0, cresset.tensor([1]), value)
+
+
 def test_functional_forms_leave_their_input_alone():
     x = cresset.zeros(3)
     x.index_add(0, index(0), cresset.ones(1))
