@@ -149,8 +149,9 @@ void promise_unpacked(Call& c, const Tensor& lu, bool triangles, bool permutatio
   c.promise(triangles ? matrices(batch, k, n, lu, true) : nothing);
 }
 
+// Numbers are moved, not computed with: T is as wide as they are, and `one` is theirs.
 template <class T>
-void unpack(const Call& c, const T* lu, int64_t row_step, int64_t column_step, int64_t batch_step,
+void unpack(const Call& c, T one, const T* lu, int64_t row_step, int64_t column_step, int64_t batch_step,
             const int32_t* pivots, int64_t m, int64_t n, int64_t count) {
   const int64_t k = std::min(m, n);
   const bool triangles = c.out(1).dim() > 1, permutation = c.out(0).dim() > 1;
@@ -161,17 +162,26 @@ void unpack(const Call& c, const T* lu, int64_t row_step, int64_t column_step, i
     if (permutation) {
       T* const P = c.out(0).data<T>() + b * m * m;
       order_rows(pivots + b * k, k, m, rows);
-      std::fill_n(P, m * m, T(0));
-      for (int64_t i = 0; i < m; ++i) P[rows[i] * m + i] = 1;
+      std::fill_n(P, m * m, T{});
+      for (int64_t i = 0; i < m; ++i) P[rows[i] * m + i] = one;
     }
     if (!triangles) continue;
-    T *const L = c.out(1).data<T>() + b * m * k, *const U = c.out(2).data<T>() + b * k * n;
+    T* const L = c.out(1).data<T>() + b * m * k;
+    T* const U = c.out(2).data<T>() + b * k * n;
     for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < k; ++j)
-        L[i * k + j] = i > j ? from[i * row_step + j * column_step] : i == j ? T(1) : T(0);
+      for (int64_t j = 0; j < k; ++j) L[i * k + j] = i > j ? from[i * row_step + j * column_step] : i == j ? one : T{};
     for (int64_t i = 0; i < k; ++i)
-      for (int64_t j = 0; j < n; ++j) U[i * n + j] = i <= j ? from[i * row_step + j * column_step] : T(0);
+      for (int64_t j = 0; j < n; ++j) U[i * n + j] = i <= j ? from[i * row_step + j * column_step] : T{};
   }
+}
+// The same for numbers of any dtype.
+void unpack_numbers(const Call& c, const Tensor& lu, int64_t row_step, int64_t column_step, const int32_t* pivots,
+                    int64_t count) {
+  const int64_t m = lu.size(-2), n = lu.size(-1);
+  const Tensor one = scalar_tensor(Scalar(int64_t{1}), lu.dtype());
+  visit_width(size_of(lu.dtype()), [&]<class T>() {
+    unpack(c, *one.data<T>(), lu.data<T>(), row_step, column_step, m * n, pivots, m, n, count);
+  });
 }
 
 void infer_lu(Call& c) {
@@ -189,22 +199,21 @@ void run_lu(Call& c) {
   const Workspace pivots(factor.count * k, sizeof(int32_t)), infos(factor.count, sizeof(int32_t));
   auto* const exchanges = reinterpret_cast<int32_t*>(pivots.data());
   factor_lu(factor, exchanges, reinterpret_cast<int32_t*>(infos.data()));
-  visit_lapack(a.dtype(), [&]<class T>() { unpack(c, lu.data<T>(), 1, m, m * n, exchanges, m, n, factor.count); });
+  unpack_numbers(c, lu, 1, m, exchanges, factor.count);
 }
 
 void infer_lu_unpack(Call& c) {
   const Tensor lu = c.tensor(0);
-  check_matrix("lu_unpack", lu, MatrixShape::any, "LU_data");
+  check(lu.dim() >= 2, "lu_unpack: The input tensor LU_data must have at least 2 dimensions, got shape ",
+        tuple(lu.sizes()), ".");
   if (c.boolean(3)) check_pivots("lu_unpack", lu, c.tensor(1));
   promise_unpacked(c, lu, c.boolean(2), c.boolean(3));
 }
 void run_lu_unpack(Call& c) {
   const Tensor lu = contiguous(c.tensor(0)), pivots = contiguous(c.tensor(1));
-  const int64_t m = lu.size(-2), n = lu.size(-1);
-  if (c.boolean(3)) check_pivots_range("lu_unpack", pivots, m);
-  visit_lapack(lu.dtype(), [&]<class T>() {
-    unpack(c, lu.data<T>(), n, 1, m * n, pivots.data<int32_t>(), m, n, count_of(batch_of(lu)));
-  });
+  if (c.boolean(3)) check_pivots_range("lu_unpack", pivots, lu.size(-2));
+  const auto* const exchanges = c.boolean(3) ? pivots.data<int32_t>() : nullptr;
+  unpack_numbers(c, lu, lu.size(-1), 1, exchanges, count_of(batch_of(lu)));
 }
 
 // ---------------------------------------------------------------- A = L D Lᵀ

@@ -255,7 +255,8 @@ void write_scatter_reduce_src(const Call& c, const Tensor& target) {
   scatter_with(c, target, c.tensor(3), reduce_of_scatter(c));
 }
 void write_scatter_reduce_value(const Call& c, const Tensor& target) {
-  if (c.tensor(2).numel()) scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), reduce_of_scatter(c));
+  const auto reduce = reduce_of_scatter(c);
+  if (c.tensor(2).numel()) scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), reduce);
 }
 void write_scatter_add(const Call& c, const Tensor& target) { scatter_with(c, target, c.tensor(3), "sum"); }
 

@@ -478,3 +478,15 @@ def test_a_batch_gives_what_its_matrices_give_whatever_the_threads():
         cresset.set_num_threads(before)
     assert all(one.equal(other) for one, other in zip(*found, strict=True))
     assert linalg.qr(A[7]).Q.equal(found[0][0][7])
+
+
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16, cresset.int64, cresset.bool], ids=str)
+def test_lu_unpack_moves_numbers_of_any_dtype(dtype):
+    factors, pivots = cresset.tensor([[2, 1], [1, 3]]).to(dtype), cresset.tensor([2, 2], dtype=cresset.int32)
+    P, L, U = cresset.lu_unpack(factors, pivots)
+    one, two, three = (cresset.tensor(number).to(dtype).item() for number in (1, 2, 3))
+    assert (
+        P.tolist() == [[0, 1], [1, 0]] and L.tolist() == [[1, 0], [one, 1]] and U.tolist() == [[two, one], [0, three]]
+    )
+    assert P.dtype == L.dtype == U.dtype == dtype
+    assert cresset.lu_unpack(factors, pivots.long(), unpack_pivots=False)[1].equal(L)

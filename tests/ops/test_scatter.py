@@ -46,6 +46,8 @@ def test_a_number_that_is_written_nowhere_may_be_any(value):
     bytes, nowhere = cresset.zeros(3, dtype=cresset.uint8), cresset.zeros(0, dtype=cresset.int64)
     assert bytes.scatter(0, nowhere, value).tolist() == [0, 0, 0]
     assert bytes.scatter(0, nowhere, value, reduce="add").tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="reduce argument must be either add or multiply"):
+        bytes.scatter(0, nowhere, value, reduce="mean")
     with pytest.raises(RuntimeError, match="without overflow"):
         bytes.scatter(0, cresset.tensor([1]), value)
 
