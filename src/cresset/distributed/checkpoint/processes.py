@@ -1,6 +1,6 @@
 """The processes that save or load together: they take the same steps, and all fail where one has failed."""
 
-from .. import collectives, objects, world
+from .. import objects, world
 from . import pickles
 from .api import CheckpointException
 
@@ -13,9 +13,6 @@ class Alone:
     def gather(self, value):
         """What each process gives, in each."""
         return [value]
-
-    def barrier(self):
-        """Wait for all."""
 
 
 class Together:
@@ -30,10 +27,6 @@ class Together:
         every = [None] * self.size
         objects.all_gather_object(every, pickles.write(value), self.group)
         return [pickles.read(one) for one in every]
-
-    def barrier(self):
-        """Wait for all."""
-        collectives.barrier(self.group)
 
 
 def processes_of(process_group, no_dist):
